@@ -1,5 +1,4 @@
-// Package audit writes the audit log, one JSON object per line, and reads it for the admins of
-// an Organization. An event says who asked for what, from where, and what was decided. It contains
+// Package audit writes the audit log, one JSON object per line. An event says who asked for what, from where, and what was decided. It contains
 // no tokens, and no request or response bodies.
 //
 // # Decisions
@@ -36,6 +35,8 @@
 //     Verifier finds lines that are missing, changed, doubled or moved. Who can write the file can write
 //     another chain that ends earlier or otherwise: the ends are therefore recorded in the log of the
 //     hub every hour and at its stop, and compared with it.
+//   - Query is how tenants ask for events, wherever they are stored. It is made for a tenant: what a handler
+//     has authorized is in its type, and filters cannot leave it out.
 //   - Files are rotated by size. The first event of the new file says what was put away and removed, and
 //     where the chain begins now. If a full disk truncates a line, the next event begins on a new line,
 //     and readers skip the truncated one: its number is given again.

@@ -60,9 +60,6 @@ type Log struct {
 	// changed has room for one notice of a new event.
 	changed chan struct{}
 
-	// reading has room for one Read.
-	reading chan struct{}
-
 	// mu guards the chains, which are nil with a logger.
 	mu             sync.Mutex
 	rights, writes *chain
@@ -72,7 +69,7 @@ type Log struct {
 
 // New returns a log that writes to w, or to the logger of the context if w is nil.
 func New(ctx context.Context, w io.Writer) *Log {
-	l := &Log{changed: make(chan struct{}, 1), reading: make(chan struct{}, 1), lost: prometheus.NewCounter(prometheus.CounterOpts{
+	l := &Log{changed: make(chan struct{}, 1), lost: prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "kedge_audit_lost_total", Help: "Audit events that could not be written.",
 	})}
 	if w == nil {

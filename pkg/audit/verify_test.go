@@ -47,6 +47,13 @@ func chained(t testing.TB, n int) (file string, heads []audit.Head) {
 	return file, l.Heads()
 }
 
+func write(t testing.TB, l *audit.Log, events ...audit.Event) {
+	t.Helper()
+	for _, e := range events {
+		require.NoError(t, l.Write(e))
+	}
+}
+
 // Whatever is done to a line of a file is found, in both chains, at its place.
 func TestVerify_findsWhatWasDoneToALine(t *testing.T) {
 	t.Parallel()

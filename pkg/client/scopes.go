@@ -205,7 +205,7 @@ type AuditQuery struct {
 	Actor, Workspace, Action string
 }
 
-// Audit lists the events in the organization that the replica of the hub has which answers, the
+// Audit lists the events in the organization, the
 // newest first. For admins.
 func (o Org) Audit(ctx context.Context, q AuditQuery) iter.Seq2[rest.AuditEvent, error] {
 	at := func(t time.Time) string {

@@ -46,6 +46,8 @@ const (
 	BadGateway
 	// Timeout means that kcp did not answer in time.
 	Timeout
+	// NotImplemented means that the hub runs without what the request needs; a flag changes that.
+	NotImplemented
 )
 
 // Cause is one reason for a failure, with the invalid field if there is one.

@@ -32,8 +32,9 @@ func (h Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Handle converts a Handler to an http.HandlerFunc, for chi.
 func Handle(h Handler) http.HandlerFunc { return h.ServeHTTP }
 
-// The reasons of a 412 and a 507. Kubernetes has none for them.
+// The reasons of a 412, a 501 and a 507. Kubernetes has none for them.
 const (
+	reasonNotImplemented      metav1.StatusReason = "NotImplemented"
 	reasonPreconditionFailed  metav1.StatusReason = "PreconditionFailed"
 	reasonInsufficientStorage metav1.StatusReason = "InsufficientStorage"
 )
@@ -73,6 +74,8 @@ func statusOf(code errs.Code) (int, metav1.StatusReason) {
 		return http.StatusBadGateway, metav1.StatusReasonServiceUnavailable
 	case errs.Timeout:
 		return http.StatusGatewayTimeout, metav1.StatusReasonTimeout
+	case errs.NotImplemented:
+		return http.StatusNotImplemented, reasonNotImplemented
 	}
 	return http.StatusInternalServerError, metav1.StatusReasonInternalError
 }

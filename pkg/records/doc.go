@@ -12,6 +12,12 @@
 //     too. The other columns are there for queries.
 //   - One schema serves SQLite and PostgreSQL; goose makes and upgrades it, in PostgreSQL under an advisory lock.
 //     A migration only adds, and makes what is missing.
+//   - A Reader answers for all replicas. The tenant of a query is a condition that no caller writes; each condition
+//     is a constant, and what a client sends is the value of a placeholder. The event that was read must
+//     name the tenant, too, because the columns lack the NULs that a client can send.
+//   - A page looks at a limited number of events where a filter has no index, so that no tenant makes the
+//     database read all that it wrote. Pages are ordered by time, replica and number: a position is good at
+//     every replica, and later events do not move it.
 //   - The shipper and those who read have connections of their own. Statements have time limits.
 //   - No URL is logged or in an error: it can have a password.
 package records

@@ -107,6 +107,17 @@ func (s *Shipper) Lag() time.Duration {
 	return max(0, time.Since(s.oldest))
 }
 
+// upToDate returns the ID of this replica if the database has all its events, and else nothing.
+func (s *Shipper) upToDate() string {
+	heads := s.log.Heads()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(heads) == 0 || s.behind(heads) {
+		return ""
+	}
+	return heads[0].Replica
+}
+
 // behind reports whether events up to the heads wait. s.mu is held.
 func (s *Shipper) behind(heads []audit.Head) bool {
 	return slices.ContainsFunc(heads, func(h audit.Head) bool { return s.shipped[h.Log] < h.Seq })

@@ -16,6 +16,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/portal"
 	"github.com/faroshq/kedge-hub/pkg/proxy"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/workspace"
+	"github.com/faroshq/kedge-hub/pkg/records"
 	"github.com/faroshq/kedge-hub/pkg/revocation"
 	"github.com/faroshq/kedge-hub/pkg/storage"
 	"github.com/faroshq/kedge-hub/pkg/store"
@@ -105,10 +106,13 @@ func (a *assembly) api(serving context.Context) error {
 		botTokens: botTokens, countedBots: counted.bots,
 		stored:      a.stored,
 		invitations: invited, invitationCookies: a.invitationCookies(), countedInvitations: counted.invitations,
-		auditLog: a.hub.audit, certificate: a.hub.certificate,
+		certificate: a.hub.certificate,
 	}
 	if r.as, err = a.callers(); err != nil {
 		return err
+	}
+	if a.hub.records != nil {
+		r.records = records.NewReader(a.hub.records, a.hub.shipper)
 	}
 	if c.Portal {
 		if r.portal, err = portal.New(); err != nil {

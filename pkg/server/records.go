@@ -2,7 +2,9 @@ package server
 
 import (
 	"fmt"
+	"net/http"
 
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/records"
 	"github.com/faroshq/kedge-hub/pkg/storage"
 )
@@ -22,6 +24,17 @@ func (h *hub) openRecords() (err error) {
 	}
 	h.checks.AddDetail("records", h.shipper.Err)
 	return nil
+}
+
+// maxAuditReads is the number of answers about the audit log that one person gets at the same time. The database has
+// few connections for readers.
+const maxAuditReads = 2
+
+// auditReads limits the reads of the audit log by each person: their rate, and those at the same time.
+func auditReads(l *httpmw.Limits, perSecond float64) func(http.Handler) http.Handler {
+	rate := l.PerPerson("audit_reads_per_person", perSecond)
+	inFlight := l.InFlight("audit_reads_in_flight_per_person", maxAuditReads, func(*http.Request) bool { return true })
+	return func(next http.Handler) http.Handler { return rate(inFlight(next)) }
 }
 
 // roomForRecords returns an error while the disk of a database on this machine is above a floor.

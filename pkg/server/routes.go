@@ -31,7 +31,6 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/users"
 	"github.com/faroshq/kedge-hub/pkg/api/why"
 	"github.com/faroshq/kedge-hub/pkg/api/workspaces"
-	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/auth/session"
 	"github.com/faroshq/kedge-hub/pkg/certs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
@@ -89,8 +88,9 @@ type routes struct {
 	invitations        *invitations.Service
 	invitationCookies  httpmw.InvitationCookies
 	countedInvitations *invitations.Metrics
-	auditLog           *audit.Log
-	certificate        *certs.Serving
+	// records is nil without a database.
+	records     auditapi.Records
+	certificate *certs.Serving
 }
 
 // Route is a method and a pattern of the router.
@@ -199,8 +199,8 @@ func (p routes) router() chi.Router {
 			Deps: d, Catalog: v, Orgs: v, Entries: s, GlobalCluster: p.clusters.Providers, MayBind: p.mayBind, PrivateBackends: c.Catalog.AllowPrivateBackends,
 		}).Mount(r)
 		(&auditapi.Handler{
-			Deps: d, Read: p.auditLog.Read, Replica: c.Replica,
-			LimitReads: p.limits.PerPerson("audit_reads_per_person", c.Limits.AuditReadsPerPerson),
+			Deps: d, Records: p.records,
+			LimitReads: auditReads(p.limits, c.Limits.AuditReadsPerPerson),
 		}).Mount(r)
 		(&sessions.Handler{Deps: d, Sessions: v, Service: p.sessions, Recheck: p.revocation.Recheck, IdleTimeout: c.Sessions.IdleTimeout}).Mount(r)
 		(&credentials.Handler{Deps: d, Enter: p.gates.Enter}).Mount(r)

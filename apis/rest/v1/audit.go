@@ -16,7 +16,6 @@ type AuditEvent struct {
 	// Action is a method and a route of the API, "kubernetes" with a verb, or words.
 	Action    string     `json:"action"`
 	Actor     AuditActor `json:"actor"`
-	Peer      string     `json:"peer,omitempty"`
 	Workspace string     `json:"workspace,omitempty"`
 	// Cluster is the logical cluster of a proxied request.
 	Cluster string `json:"cluster,omitempty"`
@@ -27,11 +26,19 @@ type AuditEvent struct {
 	Resource *AuditResource `json:"resource,omitempty"`
 }
 
-// AuditEventList is a page of events, the newest first. Replica is the replica of the hub that has
-// them.
+// AuditEventList is a page of events, the newest first. Replicas are those of the hub that were heard of in the last
+// days, the one that is most behind first.
 type AuditEventList struct {
 	List[AuditEvent]
+	Replicas []AuditReplica `json:"replicas"`
+}
+
+// AuditReplica says how far the events of a replica of the hub are in the records database.
+type AuditReplica struct {
 	Replica string `json:"replica"`
+	// AsOf is the time up to which all its events are there; BehindSeconds is how long ago that is.
+	AsOf          time.Time `json:"asOf"`
+	BehindSeconds int64     `json:"behindSeconds"`
 }
 
 // AuditActor is the origin of a change. Kind is person, bot, hub or anonymous.

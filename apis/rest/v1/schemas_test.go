@@ -30,7 +30,7 @@ func TestSchemas_equalTheTypes(t *testing.T) {
 		rest.CatalogEntryRequest{}, rest.CatalogExportRef{}, rest.CatalogBackend{}, rest.CatalogUI{},
 		rest.GroupResource{}, rest.ProviderClaim{}, rest.Provider{}, rest.EnableProviderRequest{},
 		rest.CreateInvitationRequest{}, rest.Invitation{}, rest.CreatedInvitation{}, rest.OfferedInvitation{}, rest.AcceptedInvitation{},
-		rest.AuditEvent{}, rest.AuditEventList{}, rest.AuditActor{}, rest.AuditFacts{}, rest.AuditResource{},
+		rest.AuditEvent{}, rest.AuditEventList{}, rest.AuditReplica{}, rest.AuditActor{}, rest.AuditFacts{}, rest.AuditResource{},
 		rest.Why{}, rest.AccessSource{}, rest.Missing{},
 		rest.Tokens{}, rest.Device{}, rest.AuthorizationServer{}, rest.OAuthError{},
 	} {

@@ -2,10 +2,7 @@ package audit
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -20,123 +17,132 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// Handler serves /api/orgs/{org}/audit.
+// awaitTimeout is the time that an answer waits for the events of this replica.
+const awaitTimeout = 2 * time.Second
+
+// Records are the events of all replicas.
+type Records interface {
+	// Await returns when the events that this replica has written are in the answers, or when ctx ends.
+	Await(ctx context.Context)
+	Events(ctx context.Context, q audit.Query) (audit.Page, error)
+	Freshness(ctx context.Context) ([]audit.Freshness, error)
+}
+
+// Handler serves the audit events of an Organization and of a Workspace.
 type Handler struct {
 	api.Deps
-	// Read is the method of audit.Log.
-	Read func(ctx context.Context, q audit.Query) (events []audit.Event, next *audit.Position, err error)
-	// Replica is the name of this replica of the hub.
-	Replica string
-	// LimitReads is the rate limit of reading, a middleware of httpmw.
+	// Records is nil without a database.
+	Records Records
+	// LimitReads limits the reads of a person, a middleware of httpmw.
 	LimitReads func(http.Handler) http.Handler
 }
 
-// Mount adds the route below /api.
+// Mount adds the routes below /api.
 func (h *Handler) Mount(r chi.Router) {
-	r.With(h.LimitReads, h.Scopes.Org).Get("/orgs/{org}/audit", httpapi.Handle(h.list))
+	r.With(h.LimitReads, h.Scopes.Org).Get("/orgs/{org}/audit", httpapi.Handle(h.ofOrg))
+	r.With(h.LimitReads, h.Scopes.Workspace).Get("/orgs/{org}/workspaces/{ws}/audit", httpapi.Handle(h.ofWorkspace))
 }
 
-func viewOf(e audit.Event) rest.AuditEvent {
-	return rest.AuditEvent{
-		ID: e.ID, Time: e.Time, Stage: string(e.Stage), Action: e.Action, Peer: e.Peer, Workspace: e.Workspace, Cluster: e.Cluster, Object: e.Object, Code: e.Code,
-		Actor: rest.AuditActor{Kind: e.Actor.Kind, User: e.Actor.User, Bot: e.Actor.Bot, Token: e.Actor.Token},
-		Facts: e.Facts, Resource: e.Resource,
-	}
-}
-
-func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
+func (h *Handler) ofOrg(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
-	if err := scope.RequireOrgAdmin("read its audit log"); err != nil {
-		return err
-	}
-	q, err := queryOf(r)
+	f, err := h.admit(r, scope)
 	if err != nil {
 		return err
 	}
-	q.Org = scope.Org.UUID()
-	if q.After, err = h.after(r); err != nil {
+	return h.list(w, r, audit.OfOrg(scope.Org.UUID(), f))
+}
+
+func (h *Handler) ofWorkspace(w http.ResponseWriter, r *http.Request) error {
+	scope := httpmw.ScopeOf(r)
+	f, err := h.admit(r, scope)
+	if err != nil {
 		return err
 	}
-	events, next, err := h.Read(r.Context(), q)
-	switch {
-	case errors.Is(err, audit.ErrNotReadable):
-		return errs.New(errs.NotFound, "the audit log of this hub is not in a file; its operator can set --audit-log-file")
-	case errors.Is(err, audit.ErrUnknownPosition):
-		return elsewhere()
-	case err != nil && r.Context().Err() != nil:
-		// The client did not wait for its turn, so this is no internal error.
-		return errs.Wrap(errs.Unavailable, err, "the request ended before the audit log was read; try again")
-	case err != nil:
+	if f.Workspace != "" {
+		return errs.InvalidField("query:workspace", "must not be given, because the path names the workspace")
+	}
+	return h.list(w, r, audit.OfWorkspace(scope.Org.UUID(), scope.Workspace.UUID, f))
+}
+
+// admit returns the filter of a request that may be answered.
+func (h *Handler) admit(r *http.Request, scope *tenancy.Scope) (audit.Filter, error) {
+	if err := mayRead(scope); err != nil {
+		return audit.Filter{}, err
+	}
+	if h.Records == nil {
+		return audit.Filter{}, errs.New(errs.NotImplemented,
+			"this hub has no records database; its operator can set --database, with the audit log in files (--audit-log-file)")
+	}
+	return filterOf(r)
+}
+
+// mayRead is the rule of both routes.
+func mayRead(scope *tenancy.Scope) error {
+	if scope.Workspace != nil {
+		return scope.RequireWorkspaceAdmin("read its audit log")
+	}
+	return scope.RequireOrgAdmin("read its audit log")
+}
+
+func (h *Handler) list(w http.ResponseWriter, r *http.Request, q audit.Query) (err error) {
+	if q.Limit, err = paging.Limit(r); err != nil {
 		return err
 	}
-	answer := rest.AuditEventList{Replica: h.Replica}
-	answer.Items = make([]rest.AuditEvent, 0, len(events))
-	for _, e := range events {
+	if q.After, err = after(r); err != nil {
+		return err
+	}
+	if q.After == nil {
+		h.await(r.Context())
+	}
+	page, err := h.Records.Events(r.Context(), q)
+	if err != nil {
+		return err
+	}
+	replicas, err := h.Records.Freshness(r.Context())
+	if err != nil {
+		return err
+	}
+	answer := rest.AuditEventList{Replicas: make([]rest.AuditReplica, 0, len(replicas))}
+	answer.Items = make([]rest.AuditEvent, 0, len(page.Events))
+	for _, e := range page.Events {
 		answer.Items = append(answer.Items, viewOf(e))
 	}
-	if next != nil {
-		answer.Continue = paging.Token(r, h.Replica+"/"+next.Rights.File+"/"+next.Writes.File, fmt.Sprintf("%d/%d", next.Rights.Offset, next.Writes.Offset))
+	now := h.Clock.Now()
+	for _, f := range replicas {
+		behind := max(0, now.Sub(f.AsOf)).Truncate(time.Second)
+		answer.Replicas = append(answer.Replicas, rest.AuditReplica{Replica: f.Replica, AsOf: f.AsOf, BehindSeconds: int64(behind / time.Second)})
+	}
+	if page.Next != nil {
+		answer.Continue = paging.Token(r, page.Next.String(), "")
 	}
 	return httpapi.Write(w, http.StatusOK, answer)
 }
 
+// await waits for what this replica has written a moment ago.
+func (h *Handler) await(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, awaitTimeout)
+	defer cancel()
+	h.Records.Await(ctx)
+}
+
 // after returns the position in ?continue=. It is nil for the first page.
-func (h *Handler) after(r *http.Request) (*audit.Position, error) {
-	in, offset, ok, err := paging.After(r)
-	if err != nil || !ok {
+func after(r *http.Request) (*audit.Position, error) {
+	text, _, given, err := paging.After(r)
+	if err != nil || !given {
 		return nil, err
 	}
-	files, here := strings.CutPrefix(in, h.Replica+"/")
-	var at audit.Position
-	var whole bool
-	at.Rights.File, at.Writes.File, whole = strings.Cut(files, "/")
-	_, err = fmt.Sscanf(offset, "%d/%d", &at.Rights.Offset, &at.Writes.Offset)
-	if !here || !whole || err != nil || at.Rights.Offset < 0 || at.Writes.Offset < 0 {
-		return nil, elsewhere()
+	p, ok := audit.ParsePosition(text)
+	if !ok {
+		return nil, errs.InvalidField("query:continue", "is not one that this list returned; begin again without it")
 	}
-	return &at, nil
+	return &p, nil
 }
 
-func elsewhere() error {
-	return errs.InvalidField("query:continue", "is of another replica of the hub, or of a file that was removed; begin again without it")
-}
-
-func queryOf(r *http.Request) (q audit.Query, err error) {
-	if q.Limit, err = paging.Limit(r); err != nil {
-		return q, err
+// viewOf is an event as admins of tenants see it: without network addresses, issuers and sessions.
+func viewOf(e audit.Event) rest.AuditEvent {
+	return rest.AuditEvent{
+		ID: e.ID, Time: e.Time, Stage: string(e.Stage), Action: e.Action, Workspace: e.Workspace, Cluster: e.Cluster, Object: e.Object, Code: e.Code,
+		Actor: rest.AuditActor{Kind: e.Actor.Kind, User: e.Actor.User, Bot: e.Actor.Bot, Token: e.Actor.Token},
+		Facts: e.Facts, Resource: e.Resource,
 	}
-	for _, p := range []struct {
-		name string
-		into *time.Time
-	}{{"since", &q.Since}, {"until", &q.Until}} {
-		text, err := single(r, p.name)
-		if err != nil {
-			return q, err
-		}
-		if text == "" {
-			continue
-		}
-		if *p.into, err = time.Parse(time.RFC3339, text); err != nil {
-			return q, errs.InvalidField("query:"+p.name, "must be a time such as 2026-11-21T04:05:01Z")
-		}
-	}
-	if q.Actor, err = single(r, "actor"); err != nil {
-		return q, err
-	}
-	if q.Action, err = single(r, "action"); err != nil {
-		return q, err
-	}
-	if q.Workspace, err = single(r, "workspace"); err == nil && q.Workspace != "" && !tenancy.IsUUID(q.Workspace) {
-		err = errs.InvalidField("query:workspace", "must be the UUID of a workspace")
-	}
-	return q, err
-}
-
-// single returns a parameter that may be given once.
-func single(r *http.Request, name string) (string, error) {
-	values := r.URL.Query()[name]
-	if len(values) > 1 {
-		return "", errs.InvalidField("query:"+name, "must be given once")
-	}
-	return strings.Join(values, ""), nil
 }

@@ -2,12 +2,14 @@ package audit_test
 
 import (
 	"context"
+	"encoding/base64"
+	"errors"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"strconv"
+	"strings"
+	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,11 +18,16 @@ import (
 
 	auditapi "github.com/faroshq/kedge-hub/pkg/api/audit"
 	"github.com/faroshq/kedge-hub/pkg/audit"
+	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/records"
 	"github.com/faroshq/kedge-hub/test/doubles/apitest"
 )
 
-const path = "/api/orgs/" + apitest.Acme + "/audit"
+const (
+	path  = "/api/orgs/" + apitest.Acme + "/audit"
+	inDev = "/api/orgs/" + apitest.Acme + "/workspaces/" + apitest.Dev + "/audit"
+)
 
 // limit is the limit of reads per person.
 func limit(t testing.TB) func(http.Handler) http.Handler {
@@ -30,115 +37,222 @@ func limit(t testing.TB) func(http.Handler) http.Handler {
 	return limits.PerPerson("audit_reads_per_person", 2)
 }
 
-// router serves the log of a replica.
-func router(t testing.TB, file, replica string) (http.Handler, *audit.Log) {
-	t.Helper()
-	l, closing, err := audit.Open(t.Context(), audit.Options{File: file, MaxSize: 1}, prometheus.NewRegistry())
-	require.NoError(t, err)
-	t.Cleanup(closing)
-	w := apitest.NewWorld()
-	h := &auditapi.Handler{Read: l.Read, Replica: replica, LimitReads: limit(t), Deps: w.Deps(t, nil, "")}
-	return apitest.Router(w, func(r chi.Router) { h.Mount(r) }), l
+// bed is a hub with an audit log and a database.
+type bed struct {
+	http.Handler
+	*audit.Log
+	*records.Reader
+	world *apitest.World
+	// failing is the error of the database, or nil. turned is called after each page.
+	failing error
+	turned  func(q audit.Query)
+	pages   int
 }
 
-func ask(h http.Handler, as, query string) apitest.Answer {
-	return apitest.Call{As: as, Method: http.MethodGet, Path: path + query, Org: apitest.Acme}.Do(h)
+// Events implements auditapi.Records.
+func (b *bed) Events(ctx context.Context, q audit.Query) (audit.Page, error) {
+	if b.failing != nil {
+		return audit.Page{}, b.failing
+	}
+	page, err := b.Reader.Events(ctx, q)
+	b.pages++
+	if b.turned != nil {
+		b.turned(q)
+	}
+	return page, err
+}
+
+func newBed(t testing.TB) *bed {
+	t.Helper()
+	dir := t.TempDir()
+	l, closing, err := audit.Open(t.Context(), audit.Options{File: audit.DefaultFile(dir), MaxSize: 1}, prometheus.NewRegistry())
+	require.NoError(t, err)
+	db, err := records.Open(records.Options{URL: records.DefaultURL(dir)})
+	require.NoError(t, err)
+	require.NoError(t, db.Migrate(t.Context()))
+	shipper, err := records.NewShipper(db, l, 0, func() error { return nil }, prometheus.NewRegistry())
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { shipper.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+		closing()
+		require.NoError(t, db.Close())
+	})
+	b := &bed{Log: l, Reader: records.NewReader(db, shipper), world: apitest.NewWorld()}
+	h := &auditapi.Handler{Records: b, LimitReads: limit(t), Deps: b.world.Deps(t, nil, "")}
+	b.Handler = apitest.Router(b.world, func(r chi.Router) { h.Mount(r) })
+	return b
+}
+
+// say writes events.
+func (b *bed) say(t testing.TB, events ...audit.Event) {
+	t.Helper()
+	for _, e := range events {
+		require.NoError(t, b.Write(e))
+	}
+}
+
+// numbered are n events of an Organization with numbers as IDs.
+func numbered(org string, n int) (events []audit.Event) {
+	for i := range n {
+		events = append(events, audit.Event{ID: strconv.Itoa(i), Org: org, Stage: audit.StageOutcome, Action: "x", Actor: audit.Actor{Kind: audit.ActorHub}})
+	}
+	return events
+}
+
+func ask(h http.Handler, as, query string, accept ...string) apitest.Answer {
+	return apitest.Call{As: as, Method: http.MethodGet, Path: path + query, Org: apitest.Acme, Header: http.Header{"Accept": accept}}.Do(h)
+}
+
+func askInDev(h http.Handler, as, query string) apitest.Answer {
+	return apitest.Call{As: as, Method: http.MethodGet, Path: inDev + query, Org: apitest.Acme, Workspace: apitest.Dev}.Do(h)
 }
 
 func TestList_showsWhatAdminsMaySee(t *testing.T) {
 	t.Parallel()
-	h, l := router(t, filepath.Join(t.TempDir(), "audit.log"), "hub-0")
+	b := newBed(t)
 	person := audit.Actor{Kind: audit.ActorPerson, User: "alice", Issuer: "https://idp.example.com", Session: "session", Cookie: true}
 	yes := true
-	for _, e := range []audit.Event{
-		{ID: "1", Stage: audit.StageIntent, Org: apitest.Acme, Actor: person, Peer: "192.0.2.7", Action: "POST /api/orgs/{org}/members", Object: "bob", Facts: &audit.Facts{Role: "admin", Sudo: &yes}},
-		{ID: "1", Stage: audit.StageOutcome, Org: apitest.Acme, Actor: person, Action: "POST /api/orgs/{org}/members", Object: "bob", Code: 201},
-		{ID: "2", Stage: audit.StageOutcome, Org: apitest.Globex, Actor: person, Action: "x", Object: apitest.Acme},
-		{ID: "3", Stage: audit.StageOutcome, Org: apitest.Acme, Actor: audit.Actor{Kind: audit.ActorBot, Bot: "ci", Token: "t"}, Action: "kubernetes create", Code: 403, Resource: &audit.Resource{Verb: "create", Resource: "configmaps", Namespace: "default"}},
-		{ID: "4", Stage: audit.StageOutcome, Org: apitest.Acme, Actor: person, Action: "x", Outsider: true},
-	} {
-		require.NoError(t, l.Write(e))
-	}
-	answer := ask(h, apitest.Admin, "")
+	b.say(t,
+		audit.Event{ID: "1", Stage: audit.StageIntent, Org: apitest.Acme, Actor: person, Peer: "192.0.2.7", Action: "POST /api/orgs/{org}/members", Object: "bob", Facts: &audit.Facts{Role: "admin", Sudo: &yes}},
+		audit.Event{ID: "1", Stage: audit.StageOutcome, Org: apitest.Acme, Actor: person, Peer: "192.0.2.7", Action: "POST /api/orgs/{org}/members", Object: "bob", Code: 201},
+		audit.Event{ID: "2", Stage: audit.StageOutcome, Org: apitest.Globex, Actor: person, Action: "x", Object: apitest.Acme, Workspace: apitest.Dev},
+		audit.Event{ID: "3", Stage: audit.StageOutcome, Org: apitest.Acme, Workspace: apitest.Dev, Peer: "192.0.2.7", Actor: audit.Actor{Kind: audit.ActorBot, Bot: "ci", Token: "t"}, Action: "kubernetes create", Code: 403,
+			Resource: &audit.Resource{Verb: "create", Resource: "configmaps", Namespace: "default"}},
+		audit.Event{ID: "4", Stage: audit.StageOutcome, Org: apitest.Acme, Workspace: apitest.Dev, Actor: person, Action: "x", Outsider: true},
+	)
+	answer := ask(b, apitest.Admin, "")
 	require.Equal(t, []string{"3", "1", "1"}, answer.Items(t, "id"))
-	require.Equal(t, "hub-0", answer.Object(t, http.StatusOK)["replica"])
-	require.NotContains(t, answer.Body, "idp.example.com")
-	require.NotContains(t, answer.Body, "session")
-	require.Contains(t, answer.Body, `"peer":"192.0.2.7"`)
+	list := answer.Object(t, http.StatusOK)
+	replicas := list["replicas"].([]any)
+	require.Len(t, replicas, 1)
+	require.Equal(t, b.Heads()[0].Replica, replicas[0].(map[string]any)["replica"])
+	for _, hidden := range []string{"idp.example.com", "session", "192.0.2.7", "peer", "outsider"} {
+		require.NotContains(t, answer.Body, hidden)
+	}
 	require.Contains(t, answer.Body, `"facts":{"role":"admin","sudo":true}`)
 	require.Contains(t, answer.Body, `"resource":{"verb":"create","resource":"configmaps","namespace":"default"}`)
-	require.Equal(t, []string{"3"}, ask(h, apitest.Admin, "?actor=ci").Items(t, "id"))
-	require.Equal(t, []string{"1", "1"}, ask(h, apitest.Admin, "?action=members&since=2020-01-01T00:00:00Z").Items(t, "id"))
-	require.Empty(t, ask(h, apitest.Admin, "?until=2020-01-01T00:00:00Z").Items(t, "id"))
-	for _, as := range []string{apitest.Member, apitest.WSAdmin, apitest.Operator, apitest.Foreigner} {
-		ask(h, as, "").Refused(t, http.StatusForbidden)
+	for query, want := range map[string][]string{
+		"?actor=ci": {"3"}, "?action=members&since=2020-01-01T00:00:00Z": {"1", "1"}, "?until=2020-01-01T00:00:00Z": {}, "?object=bob": {"1", "1"},
+		"?code=201": {"1"}, "?code=4xx": {"3"}, "?code=5xx": {}, "?workspace=" + apitest.Dev: {"3"}, "?actor=": {"3", "1", "1"},
+	} {
+		require.Equal(t, want, ask(b, apitest.Admin, query).Items(t, "id"), query)
 	}
+	for _, as := range []string{apitest.Member, apitest.WSAdmin, apitest.Operator, apitest.Foreigner} {
+		ask(b, as, "").Refused(t, http.StatusForbidden)
+	}
+	for _, as := range []string{apitest.Admin, apitest.WSAdmin} {
+		answer := askInDev(b, as, "")
+		require.Equal(t, []string{"3"}, answer.Items(t, "id"), as)
+		require.NotContains(t, answer.Body, "192.0.2.7")
+	}
+	for _, as := range []string{apitest.Member, apitest.Operator, apitest.Foreigner} {
+		askInDev(b, as, "").Refused(t, http.StatusForbidden)
+	}
+	askInDev(b, apitest.WSAdmin, "?workspace="+apitest.Dev).RefusedField(t, "query:workspace")
 }
 
 func TestList_goesOnWhereItEnded(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "audit.log")
-	h, l := router(t, file, "hub-0")
-	for i := range 10 {
-		require.NoError(t, l.Write(audit.Event{ID: strconv.Itoa(i), Org: apitest.Acme, Stage: audit.StageOutcome, Actor: audit.Actor{Kind: audit.ActorHub}}))
-	}
+	b := newBed(t)
+	b.say(t, numbered(apitest.Acme, 10)...)
 	var ids []string
 	token := ""
 	for {
-		answer := ask(h, apitest.Admin, "?limit=3&continue="+url.QueryEscape(token))
+		answer := ask(b, apitest.Admin, "?limit=3&continue="+url.QueryEscape(token))
 		ids = append(ids, answer.Items(t, "id")...)
 		if token, _ = answer.Object(t, http.StatusOK)["continue"].(string); token == "" {
 			break
 		}
 	}
 	require.Equal(t, []string{"9", "8", "7", "6", "5", "4", "3", "2", "1", "0"}, ids)
-	token, _ = ask(h, apitest.Admin, "?limit=3").Object(t, http.StatusOK)["continue"].(string)
-	other, _ := router(t, file, "hub-1")
-	ask(other, apitest.Admin, "?limit=3&continue="+token).RefusedField(t, "query:continue")
-	ask(h, apitest.Admin, "?actor=bob&continue="+token).RefusedField(t, "query:continue")
 }
 
-func TestList_isLimited(t *testing.T) {
+// A token is a position in one list. None of these moves it into what another tenant has, or into an error of the
+// database.
+func TestList_takesNoTokenOfAnotherList(t *testing.T) {
 	t.Parallel()
-	h, _ := router(t, filepath.Join(t.TempDir(), "audit.log"), "hub-0")
-	for range 20 {
-		require.Empty(t, ask(h, apitest.Admin, "").Items(t, "id"))
+	b := newBed(t)
+	b.say(t, numbered(apitest.Globex, 3)...)
+	b.say(t, numbered(apitest.Acme, 10)...)
+	token, _ := ask(b, apitest.Admin, "?limit=3").Object(t, http.StatusOK)["continue"].(string)
+	require.NotEmpty(t, token)
+	require.Equal(t, []string{"6", "5"}, ask(b, apitest.Admin, "?limit=2&continue="+token).Items(t, "id"))
+	ask(b, apitest.Admin, "?actor=bob&continue="+token).RefusedField(t, "query:continue")
+	askInDev(b, apitest.Admin, "?continue="+token).RefusedField(t, "query:continue")
+	other := "/api/orgs/" + apitest.Globex + "/audit?continue=" + token
+	apitest.Call{As: apitest.Foreigner, Method: http.MethodGet, Path: other, Org: apitest.Globex}.Do(b).RefusedField(t, "query:continue")
+	apitest.Call{As: apitest.Admin, Method: http.MethodGet, Path: other, Org: apitest.Globex}.Do(b).Refused(t, http.StatusForbidden)
+	raw, err := base64.RawURLEncoding.DecodeString(token)
+	require.NoError(t, err)
+	for _, forged := range []string{"x", base64.RawURLEncoding.EncodeToString(raw[:20]), base64.RawURLEncoding.EncodeToString(append(raw, '1')), token[:len(token)-2] + "AA"} {
+		ask(b, apitest.Admin, "?continue="+forged).RefusedField(t, "query:continue")
 	}
-	ask(h, apitest.Admin, "").Refused(t, http.StatusTooManyRequests)
-	ask(h, apitest.Member, "").Refused(t, http.StatusForbidden)
-}
-
-func TestList_ofAClientThatWentAwayIsNoFault(t *testing.T) {
-	t.Parallel()
-	h, l := router(t, filepath.Join(t.TempDir(), "audit.log"), "hub-0")
-	require.NoError(t, l.Write(audit.Event{Org: apitest.Acme}))
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	gone := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(w, r.WithContext(ctx)) })
-	ask(gone, apitest.Admin, "").Refused(t, http.StatusServiceUnavailable)
 }
 
 func TestList_namesTheParameterAtFault(t *testing.T) {
 	t.Parallel()
-	h := apitest.Router(apitest.NewWorld(), func(r chi.Router) {
-		(&auditapi.Handler{
-			Read: func(context.Context, audit.Query) ([]audit.Event, *audit.Position, error) {
-				t.Error("read")
-				return nil, nil, nil
-			},
-			Deps: apitest.NewWorld().Deps(t, nil, ""), LimitReads: limit(t),
-		}).Mount(r)
-	})
+	b := newBed(t)
+	b.turned = func(audit.Query) { t.Error("the database was asked") }
 	for query, field := range map[string]string{
-		"?limit=0": "limit", "?limit=501": "limit", "?continue=x": "continue", "?since=yesterday": "since", "?until=1": "until",
-		"?workspace=w": "workspace", "?actor=a&actor=b": "actor", "?action=a&action=b": "action", "?since=" + time.Now().Format(time.DateOnly): "since",
+		"?limit=0": "limit", "?limit=501": "limit", "?limit=99999999999999999999": "limit", "?limit=1;2": "limit", "?continue=x": "continue",
+		"?since=yesterday": "since", "?until=1": "until", "?since=2026-13-01T00:00:00Z": "since", "?since=0000-01-01T00:00:00Z": "since", "?since=infinity": "since",
+		"?until=9999-12-31T23:59:59-14:00": "until", "?since=2026-01-02T00:00:00Z&until=2026-01-01T00:00:00Z": "until", "?since=2026-01-01": "since",
+		"?since=2026-01-01T00:00:00Z&since=2026-01-01T00:00:00Z": "since", "?workspace=w": "workspace", "?workspace=%25": "workspace",
+		"?actor=a&actor=b": "actor", "?action=a&action=b": "action", "?object=%00": "object", "?actor=%ff": "actor", "?action=" + strings.Repeat("a", 513): "action",
+		"?code=600": "code", "?code=4x": "code", "?code=4XX": "code", "?code=0": "code", "?code=200;DROP": "code", "?code=403&code=404": "code",
 	} {
-		ask(h, apitest.Admin, query).RefusedField(t, "query:"+field)
+		ask(&freshLimit{b, t}, apitest.Admin, strings.ReplaceAll(query, ";", "%3B")).RefusedField(t, "query:"+field)
 	}
 }
 
-func TestList_isNotFoundWithoutAFile(t *testing.T) {
-	t.Parallel()
-	h, _ := router(t, "", "hub-0")
-	require.Contains(t, ask(h, apitest.Admin, "").Refused(t, http.StatusNotFound).Message, "--audit-log-file")
+// freshLimit is a bed in which nobody has read yet.
+type freshLimit struct {
+	*bed
+	t testing.TB
 }
+
+func (f *freshLimit) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := &auditapi.Handler{Records: f.bed, LimitReads: limit(f.t), Deps: f.world.Deps(f.t, nil, "")}
+	apitest.Router(f.world, func(r chi.Router) { h.Mount(r) }).ServeHTTP(w, r)
+}
+
+func TestList_isLimited(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	for range 20 {
+		require.Empty(t, ask(b, apitest.Admin, "").Items(t, "id"))
+	}
+	ask(b, apitest.Admin, "").Refused(t, http.StatusTooManyRequests)
+	askInDev(b, apitest.Admin, "").Refused(t, http.StatusTooManyRequests)
+	ask(b, apitest.Member, "").Refused(t, http.StatusForbidden)
+}
+
+func TestList_withoutADatabaseNamesTheFlag(t *testing.T) {
+	t.Parallel()
+	w := apitest.NewWorld()
+	h := apitest.Router(w, func(r chi.Router) {
+		(&auditapi.Handler{LimitReads: limit(t), Deps: w.Deps(t, nil, "")}).Mount(r)
+	})
+	require.Contains(t, ask(h, apitest.Admin, "").Refused(t, http.StatusNotImplemented).Message, "--database")
+	ask(h, apitest.Member, "").Refused(t, http.StatusForbidden)
+	askInDev(h, apitest.WSAdmin, "").Refused(t, http.StatusNotImplemented)
+}
+
+func TestList_ofADatabaseThatIsDownIsUnavailable(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.failing = errs.Wrap(errs.Unavailable, errors.New("dial tcp 192.0.2.1:5432: connection refused"), "the records database does not answer")
+	require.NotContains(t, ask(b, apitest.Admin, "").Refused(t, http.StatusServiceUnavailable).Message, "192.0.2.1")
+	b.failing = nil
+	b.say(t, numbered(apitest.Acme, 1)...)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	gone := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { b.ServeHTTP(w, r.WithContext(ctx)) })
+	ask(gone, apitest.Admin, "").Refused(t, http.StatusServiceUnavailable)
+}
+
+var _ auditapi.Records = (*bed)(nil)

@@ -1,14 +1,16 @@
-// Package audit serves the audit log of an Organization to its admins.
+// Package audit serves the audit log of an Organization and of a Workspace to its admins.
 //
 // # Decisions
 //
-//   - The answer comes from the log files of this replica, because the log is a file and not a
-//     database. It names the replica. A continue token is valid for that replica only.
-//   - A request reads a limited part of the log. A page can therefore have fewer events than the
-//     limit, or none, and still have a continue token. The log has no index and everybody can
-//     become admin of an Organization by creating one, so only one request at a time reads the
-//     log, and the rate of requests per person is limited.
+//   - The answer comes from the records database, with the events of all replicas. An answer waits a moment
+//     for those of the replica that gives it, and says how far behind each replica is. Without a
+//     database it is 501.
+//   - The tenant comes from the scope of the request, and is part of the type of a query. A continue token is a
+//     position only: every replica accepts it, and a forged one moves the start of a page.
+//   - A page looks at a limited number of events. It can therefore have fewer events than the limit, or
+//     none, and still have a continue token. Everybody can become admin of an Organization by creating one,
+//     so requests per person are limited, too.
 //   - An admin sees the events of people who have a role in the Organization, of its bots, of
-//     platform admins and of the hub. The issuers and sessions of people are not shown, and neither
+//     platform admins and of the hub. Network addresses, issuers and sessions are not shown, and neither
 //     are attempts of people who have no role in it.
 package audit

@@ -1,8 +1,6 @@
 package options
 
 import (
-	"os"
-
 	"github.com/spf13/pflag"
 
 	"github.com/faroshq/kedge-hub/pkg/audit"
@@ -44,16 +42,6 @@ func (o *AuditOptions) complete(fail func(flag, format string, args ...any)) {
 			fail(flag, "%d is negative; give a number, or 0 for no limit", n)
 		}
 	}
-}
-
-// replicaName returns the name of the machine or the Pod, by which an answer from a log file of this
-// replica says whose it is.
-func replicaName() string {
-	name, err := os.Hostname()
-	if err != nil {
-		return "unknown"
-	}
-	return name
 }
 
 // Audit returns the options of the audit log.

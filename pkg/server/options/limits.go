@@ -59,8 +59,7 @@ type LimitOptions struct {
 	AdditionsPerPerson int
 	// SearchesPerPerson (--searches-per-person) is the rate of searches for people. Default 2.
 	SearchesPerPerson float64
-	// AuditReadsPerPerson (--audit-reads-per-person) is the rate of requests for the audit log, each
-	// of which reads some MiB of it. Default 2.
+	// AuditReadsPerPerson (--audit-reads-per-person) is the rate of requests for the audit log. Default 2.
 	AuditReadsPerPerson float64
 	// SignUps (--sign-ups) is the rate of new people. Default 20. A person whom the hub knows or
 	// refuses does not count.

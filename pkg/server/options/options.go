@@ -248,8 +248,6 @@ type completed struct {
 	// Template are the objects in the directory WorkspaceTemplate.
 	Template []*unstructured.Unstructured
 
-	// Replica is the name of the machine or the Pod.
-	Replica string
 	// TrustedProxies are the networks of Limits.TrustedProxyCIDRs.
 	TrustedProxies httpmw.TrustedProxies
 	// Issuer is the configuration of OIDC; nil means that nobody logs in with it.
@@ -363,7 +361,7 @@ func (o Options) Complete() (Config, error) {
 		return Config{}, err
 	}
 	return Config{completed{
-		Options: o, Tree: tree, Embedded: o.KCPKubeconfig == "", Template: manifests, Replica: replicaName(), TrustedProxies: trusted,
+		Options: o, Tree: tree, Embedded: o.KCPKubeconfig == "", Template: manifests, TrustedProxies: trusted,
 		Issuer: issuer, SessionKeys: keys, backendRoots: roots,
 	}}, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/faroshq/kedge-hub/pkg/records"
 	"github.com/faroshq/kedge-hub/pkg/server"
 	"github.com/faroshq/kedge-hub/test/framework"
 )
@@ -69,7 +70,7 @@ func newMatrixWorld(t *testing.T) *matrixWorld {
 	w.hub = framework.StartHub(t, kcp, w.root, func(o *server.Options) {
 		o.AdminUsers = []string{matrixPeople[asPlatformAdmin]}
 		o.DefaultOrgQuota = 100
-		o.AuditLogFile = w.auditFile
+		o.AuditLogFile, o.Records.Database = w.auditFile, records.DefaultURL(o.DataDir)
 		o.TokenFile = filepath.Join(t.TempDir(), "tokens.csv")
 		require.NoError(t, writeMatrixTokens(o.TokenFile))
 	})

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/faroshq/kedge-hub/pkg/audit"
+	"github.com/faroshq/kedge-hub/pkg/records"
+	"github.com/faroshq/kedge-hub/pkg/server"
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
@@ -17,7 +19,7 @@ import (
 func TestAudit_aFullDiskRefusesWhatGivesRights(t *testing.T) {
 	t.Parallel()
 	root, file := framework.NewRoot(), filepath.Join(t.TempDir(), "audit.log")
-	hub := framework.StartHub(t, kcp, root, auditing(file))
+	hub := framework.StartHub(t, kcp, root, auditing(file), func(o *server.Options) { o.Records.Database = records.DefaultURL(o.DataDir) })
 	framework.SignUp(t, hub, "alice", "bob", "carol")
 	org := hub.CreateOrg(t, "alice", "Org")
 	ws := hub.CreateWorkspace(t, "alice", org, "Workspace")
@@ -48,7 +50,7 @@ func TestAudit_aFullDiskRefusesWhatGivesRights(t *testing.T) {
 	}
 	require.Len(t, full.Do(t, list, http.StatusOK).JSON["items"], 2, "that of kcp and the one that was kept")
 	full.Do(t, framework.InOrg("alice", http.MethodGet, org, "/members", nil), http.StatusOK)
-	full.Do(t, framework.InOrg("alice", http.MethodGet, org, "/audit", nil), http.StatusNotFound)
+	full.Do(t, framework.InOrg("alice", http.MethodGet, org, "/audit", nil), http.StatusNotImplemented)
 
 	full.Do(t, call{As: "alice", Method: http.MethodDelete, Path: maps + "/kept"}, http.StatusOK)
 	full.Do(t, framework.InOrg("alice", http.MethodPatch, org, "", `{"defaultAccess":"none"}`), http.StatusOK)

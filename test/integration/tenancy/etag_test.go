@@ -145,11 +145,11 @@ func TestETag_letsOneOfManyChangeWhatTheyReadOnTwoHubs(t *testing.T) {
 }
 
 // If two admins end the same Membership with the same ETag, at most one request succeeds,
-// although the decision is written to the Organization.
+// although the decision is written to the Organization. The audit log of each hub has the requests to both.
 func TestETag_letsOneOfTwoDemoteWhomTheyRead(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
-	hubs := framework.StartHubs(t, kcp, root, 2)
+	hubs := framework.StartHubs(t, kcp, root, 2, sharedRecords(t))
 	org := hubs[0].CreateOrg(t, "alice", "ACME")
 	framework.SignUp(t, hubs[0], "bob")
 	hubs[0].Do(t, framework.InOrg("alice", http.MethodPost, org, "/members", framework.Adding("bob", "admin")), http.StatusCreated)
@@ -160,6 +160,7 @@ func TestETag_letsOneOfTwoDemoteWhomTheyRead(t *testing.T) {
 	demote := framework.InOrg("alice", http.MethodPatch, org, "/members/bob", framework.WithRole("member"))
 	remove := framework.InOrg("alice", http.MethodDelete, org, "/members/bob", nil)
 	var codes tally
+	audited := map[string]int{}
 	for round, others := 0, []call{demote, remove}; round < 20; {
 		tag := presentTag(t, hubs[0], demote)
 		second := others[round%2]
@@ -168,6 +169,7 @@ func TestETag_letsOneOfTwoDemoteWhomTheyRead(t *testing.T) {
 		won := 0
 		for _, a := range answers {
 			codes.add(strconv.Itoa(a.Code))
+			audited[a.Header.Get("X-Request-Id")] = a.Code
 			if a.Code < http.StatusMultipleChoices {
 				won++
 				continue
@@ -190,6 +192,7 @@ func TestETag_letsOneOfTwoDemoteWhomTheyRead(t *testing.T) {
 		})
 	}
 	t.Logf("20 rounds: %s", &codes)
+	requireAudited(t, hubs, org, audited)
 }
 
 // An ETag allows one change. A DELETE with the ETag of that change succeeds.

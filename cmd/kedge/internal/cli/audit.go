@@ -15,7 +15,7 @@ import (
 )
 
 var auditColumns = table{{"TIME", "time"}, {"STAGE", "stage"}, {"ACTOR", "actor"}, {"ACTION", "action"}, {"OBJECT", "object"}, {"CODE", "code"}, {"FACTS", "facts"},
-	{"WORKSPACE", "workspace", wide}, {"PEER", "peer", wide}, {"ID", "id", wide}}
+	{"WORKSPACE", "workspace", wide}, {"ID", "id", wide}}
 
 func (a *app) auditCommand() *cobra.Command {
 	var org string
@@ -26,8 +26,7 @@ func (a *app) auditCommand() *cobra.Command {
 		Use: "audit", Short: "List who changed what in the chosen organization",
 		Long: `List who changed what in the chosen organization, and who was refused, the newest
 first. For its admins. A change has two events: the intent with what was decided, and
-the outcome with the status of the answer. The hub answers from the log of one of its
-replicas; an operator sees all of them.`,
+the outcome with the status of the answer. The events are those of all replicas of the hub.`,
 		Example: "  kedge audit\n  kedge audit --since 7d --actor bob\n  kedge audit --action members -o wide\n  kedge audit -o json",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -78,7 +77,7 @@ func flat(events iter.Seq2[rest.AuditEvent, error]) iter.Seq2[rest.AuditEvent, e
 func flatten(e rest.AuditEvent) ([]byte, error) {
 	item := map[string]any{
 		"time": e.Time.Local().Format(time.DateTime), "stage": e.Stage, "actor": e.Actor.Kind, "action": e.Action, "object": printable(e.Object),
-		"workspace": e.Workspace, "peer": e.Peer, "id": e.ID,
+		"workspace": e.Workspace, "id": e.ID,
 	}
 	if name := e.Actor.User + e.Actor.Bot; name != "" {
 		item["actor"] = name

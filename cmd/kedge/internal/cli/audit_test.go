@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const auditList = `{"replica":"hub-0","continue":"","items":[
+const auditList = `{"replicas":[],"continue":"","items":[
 	{"id":"B","time":"2026-11-21T00:00:02Z","stage":"outcome","action":"kubernetes create","actor":{"kind":"bot","bot":"0f8fad5b-d9cb-469f-a165-70867728950e"},"code":201,
 		"resource":{"verb":"create","resource":"configmaps","namespace":"default","name":"a\u001b[2J"}},
-	{"id":"A","time":"2026-11-21T00:00:01Z","stage":"intent","action":"POST /api/orgs/{org}/members","actor":{"kind":"person","user":"alice"},"peer":"192.0.2.7","object":"bob","facts":{"role":"admin"}}]}`
+	{"id":"A","time":"2026-11-21T00:00:01Z","stage":"intent","action":"POST /api/orgs/{org}/members","actor":{"kind":"person","user":"alice"},"object":"bob","facts":{"role":"admin"}}]}`
 
 func TestAudit_listsTheEventsOfADay(t *testing.T) {
 	t.Parallel()
@@ -23,7 +23,6 @@ func TestAudit_listsTheEventsOfADay(t *testing.T) {
 	require.Zero(t, code, errOut)
 	require.Regexp(t, `intent +alice +POST /api/orgs/\{org\}/members +bob +\{"role":"admin"\}`, out)
 	require.Regexp(t, `outcome +0f8fad5b-d9cb-469f-a165-70867728950e +kubernetes create +configmaps/default/a\x{FFFD}\[2J +201`, out)
-	require.NotContains(t, out, "192.0.2.7")
 	query, err := url.ParseQuery((*asked)[0].query)
 	require.NoError(t, err)
 	since, err := time.Parse(time.RFC3339, query.Get("since"))
@@ -33,7 +32,7 @@ func TestAudit_listsTheEventsOfADay(t *testing.T) {
 
 	code, out, errOut = b.run(t, "audit", "--since", "7d", "--until", "1h", "--actor", "alice", "--action", "members", "--workspace", wsUUID, "-o", "wide")
 	require.Zero(t, code, errOut)
-	require.Contains(t, out, "192.0.2.7")
+	require.Contains(t, out, "WORKSPACE")
 	query, err = url.ParseQuery((*asked)[1].query)
 	require.NoError(t, err)
 	require.NotEmpty(t, query.Get("until"))

@@ -23,7 +23,7 @@ CREATE TABLE IF NOT EXISTS audit_events (
 CREATE INDEX IF NOT EXISTS audit_events_org ON audit_events (org, time, replica, log, seq);
 CREATE INDEX IF NOT EXISTS audit_events_actor ON audit_events (org, actor, time, replica, log, seq);
 CREATE INDEX IF NOT EXISTS audit_events_object ON audit_events (org, object, time, replica, log, seq);
-CREATE INDEX IF NOT EXISTS audit_events_workspace ON audit_events (workspace, time, replica, log, seq);
+CREATE INDEX IF NOT EXISTS audit_events_workspace ON audit_events (org, workspace, time, replica, log, seq);
 CREATE INDEX IF NOT EXISTS audit_events_time ON audit_events (time, replica, log, seq);
 CREATE TABLE IF NOT EXISTS audit_heads (
     replica text        NOT NULL,

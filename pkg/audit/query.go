@@ -1,0 +1,97 @@
+package audit
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Query selects events of one Organization, or of one Workspace in it. Only OfOrg and OfWorkspace make one: the
+// tenant is no filter that could be left out or replaced.
+type Query struct {
+	org, workspace string
+
+	Filter
+	// Limit is the maximum number of events.
+	Limit int
+	// After is where the last page ended. It is nil for the newest events.
+	After *Position
+}
+
+// Filter selects among the events of a tenant. Empty fields select all.
+type Filter struct {
+	// Since and Until limit the time: an event at Since is in the result, one at Until is not.
+	Since, Until time.Time
+	// Actor is the name of a User or the UUID of a bot. Workspace is a UUID.
+	Actor, Workspace, Object string
+	// Action is a part of an action.
+	Action string
+	// MinCode and MaxCode limit the code. They are zero for all.
+	MinCode, MaxCode int
+}
+
+// OfOrg returns the query for events of an Organization.
+func OfOrg(org string, f Filter) Query { return Query{org: org, Filter: f} }
+
+// OfWorkspace returns the query for events of a Workspace of an Organization.
+func OfWorkspace(org, workspace string, f Filter) Query {
+	return Query{org: org, workspace: workspace, Filter: f}
+}
+
+// Tenant returns the UUIDs of the Organization and, if the query is about one, of the Workspace. ok is false for a
+// query that nobody made for a tenant.
+func (q Query) Tenant() (org, workspace string, ok bool) { return q.org, q.workspace, q.org != "" }
+
+// Selects reports whether an event belongs to the tenant of the query and may be shown to its admins.
+func (q Query) Selects(e Event) bool {
+	return e.Org == q.org && !e.Outsider &&
+		(q.workspace == "" || e.Workspace == q.workspace) && (q.Workspace == "" || e.Workspace == q.Workspace)
+}
+
+// Page is a part of the events that a query selects, the newest first. It can have fewer than the limit although
+// there are more.
+type Page struct {
+	Events []Event
+	// Next is where the next page begins. It is nil on the last one.
+	Next *Position
+}
+
+// Position is the place of an event in the order of all events of all replicas.
+type Position struct {
+	Time         time.Time
+	Replica, Log string
+	Seq          uint64
+}
+
+// positionTime is the form of the time in a Position. Databases keep microseconds.
+const positionTime = "2006-01-02T15:04:05.000000Z"
+
+// String is the form that ParsePosition reads.
+func (p Position) String() string {
+	return fmt.Sprintf("%s/%s/%s/%d", p.Time.UTC().Format(positionTime), p.Replica, p.Log, p.Seq)
+}
+
+// ParsePosition reads a position. ok is false for any text that String does not return.
+func ParsePosition(text string) (p Position, ok bool) {
+	parts := strings.Split(text, "/")
+	if len(parts) != 4 {
+		return Position{}, false
+	}
+	at, err := time.Parse(positionTime, parts[0])
+	if err != nil || at.Year() < 1970 || parts[2] != Rights && parts[2] != Writes {
+		return Position{}, false
+	}
+	p = Position{Time: at, Replica: parts[1], Log: parts[2]}
+	if strings.ContainsFunc(p.Replica, func(r rune) bool { return (r < 'A' || r > 'Z') && (r < '2' || r > '7') }) {
+		return Position{}, false
+	}
+	p.Seq, err = strconv.ParseUint(parts[3], 10, 63)
+	return p, err == nil && p.String() == text
+}
+
+// Freshness says up to when the database has all events of a replica.
+type Freshness struct {
+	Replica string
+	AsOf    time.Time
+}

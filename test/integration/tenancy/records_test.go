@@ -1,0 +1,68 @@
+package tenancy
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/pkg/server"
+	"github.com/faroshq/kedge-hub/test/doubles/pgtest"
+	"github.com/faroshq/kedge-hub/test/framework"
+)
+
+// sharedRecords gives hubs one records database: a PostgreSQL, or a file where none is installed.
+func sharedRecords(t *testing.T) func(*server.Options) {
+	t.Helper()
+	url := "sqlite:" + filepath.Join(t.TempDir(), "records.db")
+	postgres, err := pgtest.Start(t.Context())
+	if err == nil {
+		t.Cleanup(func() { assert.NoError(t, postgres.Stop()) })
+		url = postgres.URL("postgres")
+	} else {
+		require.ErrorIs(t, err, exec.ErrNotFound)
+	}
+	return func(o *server.Options) { o.Records.Database = url }
+}
+
+// requireAudited checks that every hub has the outcome of each request once, whichever hub had the request.
+func requireAudited(t *testing.T, hubs []*framework.Hub, org string, codes map[string]int) {
+	t.Helper()
+	require.NotEmpty(t, codes)
+	for _, hub := range hubs {
+		// A hub waits for its own events, and the others store theirs within a moment.
+		framework.Eventually(t, framework.Long, func() error {
+			found := map[string]int{}
+			for after := ""; ; {
+				a, err := hub.Try(framework.InOrg("alice", http.MethodGet, org, "/audit?limit=200&continue="+after, nil))
+				if err = errors.Join(err, framework.Equal(http.StatusOK, a.Code)); err != nil {
+					return err
+				}
+				if replicas := a.JSON["replicas"].([]any); len(replicas) != len(hubs) {
+					return fmt.Errorf("the answer says how far behind %v is", replicas)
+				}
+				for _, item := range a.JSON["items"].([]any) {
+					e := item.(map[string]any)
+					id := e["id"].(string)
+					if code, asked := codes[id]; !asked || e["stage"] != "outcome" {
+						continue
+					} else if e["code"] != float64(code) {
+						return fmt.Errorf("%v: answered %d", e, code)
+					}
+					if found[id]++; found[id] > 1 {
+						return fmt.Errorf("%s is there twice", id)
+					}
+				}
+				if after = a.Text("continue"); after == "" {
+					break
+				}
+			}
+			return framework.Equal(len(codes), len(found))
+		})
+	}
+}
