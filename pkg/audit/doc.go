@@ -1,5 +1,5 @@
-// Package audit writes the audit log, one JSON object per line. An event says who asked for what, from where, and what was decided. It contains
-// no tokens, and no request or response bodies.
+// Package audit writes the audit log, one JSON object per line. An event says who asked for what, from
+// where, and what was decided. It contains no tokens, and no request or response bodies.
 //
 // # Decisions
 //

@@ -10,6 +10,8 @@
 //   - A page looks at a limited number of events. It can therefore have fewer events than the limit, or
 //     none, and still have a continue token. Everybody can become admin of an Organization by creating one,
 //     so requests per person are limited, too.
+//   - CSV and NDJSON have all events. They are written page by page, and before each page the right to
+//     read is judged again.
 //   - An admin sees the events of people who have a role in the Organization, of its bots, of
 //     platform admins and of the hub. Network addresses, issuers and sessions are not shown, and neither
 //     are attempts of people who have no role in it.
