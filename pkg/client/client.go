@@ -115,6 +115,8 @@ type Request struct {
 	Body any
 
 	waiting func(*Response) bool
+	// into, if not nil, gets the body of a successful answer, which Response does not have then.
+	into io.Writer
 	// made is true if the request reads a tenant that the caller has made a moment ago.
 	made bool
 }
@@ -193,12 +195,23 @@ func (c *Client) attempt(ctx context.Context, r Request) (*Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	response, err := c.http.Do(request)
+	sender := *c.http
+	if r.into != nil {
+		// A long answer takes as long as it does; the context can end it.
+		sender.Timeout = 0
+	}
+	response, err := sender.Do(request)
 	if err != nil {
 		return nil, Explain(c.server, err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	a := &Response{Code: response.StatusCode, Header: response.Header}
+	if r.into != nil && a.Code == http.StatusOK {
+		if _, err := io.Copy(r.into, response.Body); err != nil {
+			return nil, &UnreachableError{Server: c.server, Err: err}
+		}
+		return a, nil
+	}
 	if a.Body, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer)); err != nil {
 		return nil, &UnreachableError{Server: c.server, Err: err}
 	}

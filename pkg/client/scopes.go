@@ -6,7 +6,6 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
-	"time"
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 )
@@ -195,27 +194,6 @@ func (w InWorkspace) Why(ctx context.Context, q WhyQuery) (*rest.Why, error) {
 	}
 	return do[rest.Why](ctx, w.c, r, Query("verb", q.Verb), Query("resource", q.Resource), Query("subresource", q.Subresource),
 		Query("namespace", q.Namespace), Query("name", q.Name), Query("user", q.User), Query("bot", q.Bot))
-}
-
-// AuditQuery selects events. Empty fields select all.
-type AuditQuery struct {
-	Since, Until time.Time
-	// Actor is the name of a person or the UUID of a bot, Workspace a UUID, Action a part of an
-	// action.
-	Actor, Workspace, Action string
-}
-
-// Audit lists the events in the organization, the
-// newest first. For admins.
-func (o Org) Audit(ctx context.Context, q AuditQuery) iter.Seq2[rest.AuditEvent, error] {
-	at := func(t time.Time) string {
-		if t.IsZero() {
-			return ""
-		}
-		return t.UTC().Format(time.RFC3339)
-	}
-	return Objects[rest.AuditEvent, None, None]{c: o.c, r: o.at("", "/audit")}.List(ctx, Query("since", at(q.Since)), Query("until", at(q.Until)),
-		Query("actor", q.Actor), Query("workspace", q.Workspace), Query("action", q.Action))
 }
 
 // InWorkspace has the requests about what is in one workspace.

@@ -2,8 +2,12 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"iter"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -17,47 +21,115 @@ import (
 var auditColumns = table{{"TIME", "time"}, {"STAGE", "stage"}, {"ACTOR", "actor"}, {"ACTION", "action"}, {"OBJECT", "object"}, {"CODE", "code"}, {"FACTS", "facts"},
 	{"WORKSPACE", "workspace", wide}, {"ID", "id", wide}}
 
+// auditExports are the formats of -o that the hub writes.
+var auditExports = map[string]string{"csv": client.CSV, "ndjson": client.NDJSON}
+
+// audited is an organization or a workspace.
+type audited interface {
+	Audit(ctx context.Context, q client.AuditQuery) iter.Seq2[rest.AuditEvent, error]
+	ExportAudit(ctx context.Context, q client.AuditQuery, mediaType string, to io.Writer) error
+}
+
 func (a *app) auditCommand() *cobra.Command {
-	var org string
+	var org, workspace string
 	var query client.AuditQuery
-	var output format
-	since, until := life(24*time.Hour), life(0)
+	output := format{word{"table", []string{"table", wide, "json", "yaml", "name", "csv", "ndjson"}}}
+	since, until := moment{age: life(24 * time.Hour)}, moment{}
 	cmd := &cobra.Command{
 		Use: "audit", Short: "List who changed what in the chosen organization",
 		Long: `List who changed what in the chosen organization, and who was refused, the newest
-first. For its admins. A change has two events: the intent with what was decided, and
-the outcome with the status of the answer. The events are those of all replicas of the hub.`,
-		Example: "  kedge audit\n  kedge audit --since 7d --actor bob\n  kedge audit --action members -o wide\n  kedge audit -o json",
+first. For its admins, and with --workspace for those of the workspace. A change has two
+events: the intent with what was decided, and the outcome with the status of the answer.
+The events are those of all replicas of the hub.`,
+		Example: "  kedge audit\n  kedge audit --since 7d --actor bob\n  kedge audit --action members --code 4xx -o wide\n  kedge audit --since 2026-03-01T00:00:00Z -o csv > march.csv",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o, _, err := a.inOrg(cmd.Context(), org)
+			ctx := cmd.Context()
+			o, _, err := a.inOrg(ctx, org)
 			if err != nil {
 				return err
 			}
-			query.Since = a.Clock.Now().Add(-time.Duration(since))
-			if until != 0 {
-				query.Until = a.Clock.Now().Add(-time.Duration(until))
+			query.Since, query.Until = since.before(a.Clock.Now()), until.before(a.Clock.Now())
+			if workspace == "" {
+				return a.printAudit(ctx, o, query, output)
 			}
-			events := o.Audit(cmd.Context(), query)
-			if output.isTable() {
-				events = flat(events)
-			}
-			raw, err := listed(events)
+			w, t, err := a.inWorkspace(ctx, org, workspace)
 			if err != nil {
 				return err
 			}
-			return a.print(output, raw, auditColumns)
+			// Admins of the organization see those of deleted workspaces, too.
+			query.Workspace = t.Workspace
+			if err = a.printAudit(ctx, o, query, output); is(err, http.StatusForbidden) {
+				query.Workspace = ""
+				err = a.printAudit(ctx, w, query, output)
+			}
+			return err
 		},
 	}
 	a.orgFlag(cmd, &org)
-	output.flag(cmd)
+	cmd.Flags().VarP(&output, "output", "o", "how to print: table, wide, json, yaml, name, csv or ndjson")
 	flags := cmd.Flags()
-	flags.Var(&since, "since", "age of the oldest event, such as 12h or 7d")
-	flags.Var(&until, "until", "age of the newest event, such as 12h or 7d (default: now)")
+	flags.Var(&since, "since", "age or time of the oldest event, such as 12h, 7d or 2026-03-01T00:00:00Z")
+	flags.Var(&until, "until", "age or time of the newest event (default: now)")
 	flags.StringVar(&query.Actor, "actor", "", "name of a person, or UUID of a bot, whose events to list")
-	flags.StringVarP(&query.Workspace, "workspace", "w", "", "UUID of a workspace whose events to list")
+	flags.StringVarP(&workspace, "workspace", "w", "", "UUID or name of a workspace whose events to list")
+	a.completeWorkspace(cmd, &org)
 	flags.StringVar(&query.Action, "action", "", "part of the actions to list, such as members or kubernetes")
+	flags.StringVar(&query.Object, "object", "", "name of an affected object, such as that of a person")
+	flags.StringVar(&query.Code, "code", "", "status of the answers to list, such as 403, or 4xx")
 	return cmd
+}
+
+func (a *app) printAudit(ctx context.Context, of audited, query client.AuditQuery, output format) error {
+	if mediaType, ok := auditExports[output.value]; ok {
+		return of.ExportAudit(ctx, query, mediaType, a.Out)
+	}
+	events := of.Audit(ctx, query)
+	if output.isTable() {
+		events = flat(events)
+	}
+	raw, err := listed(events)
+	if err != nil {
+		return err
+	}
+	return a.print(output, raw, auditColumns)
+}
+
+// moment is the value of a flag that takes a time or an age.
+type moment struct {
+	at  time.Time
+	age life
+}
+
+func (m *moment) String() string {
+	if !m.at.IsZero() {
+		return m.at.Format(time.RFC3339)
+	}
+	return m.age.String()
+}
+
+// Type implements pflag.Value.
+func (m *moment) Type() string { return "time" }
+
+// Set implements pflag.Value.
+func (m *moment) Set(s string) error {
+	if at, err := time.Parse(time.RFC3339, s); err == nil {
+		*m = moment{at: at}
+		return nil
+	}
+	*m = moment{}
+	if m.age.Set(s) != nil {
+		return errors.New("give an age such as 12h or 7d, or a time such as 2026-03-01T00:00:00Z")
+	}
+	return nil
+}
+
+// before is the time that is meant. It is zero without a value.
+func (m *moment) before(now time.Time) time.Time {
+	if m.age != 0 {
+		return now.Add(-time.Duration(m.age))
+	}
+	return m.at
 }
 
 // flat returns events whose JSON has texts instead of objects.

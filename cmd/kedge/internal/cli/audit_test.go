@@ -30,15 +30,57 @@ func TestAudit_listsTheEventsOfADay(t *testing.T) {
 	require.WithinDuration(t, time.Now().Add(-24*time.Hour), since, time.Minute)
 	require.Equal(t, orgUUID, (*asked)[0].org)
 
-	code, out, errOut = b.run(t, "audit", "--since", "7d", "--until", "1h", "--actor", "alice", "--action", "members", "--workspace", wsUUID, "-o", "wide")
+	code, out, errOut = b.run(t, "audit", "--since", "7d", "--until", "1h", "--actor", "alice", "--action", "members", "--workspace", wsUUID, "--object", "bob", "--code", "4xx", "-o", "wide")
 	require.Zero(t, code, errOut)
 	require.Contains(t, out, "WORKSPACE")
 	query, err = url.ParseQuery((*asked)[1].query)
 	require.NoError(t, err)
 	require.NotEmpty(t, query.Get("until"))
-	require.Equal(t, "alice members "+wsUUID, query.Get("actor")+" "+query.Get("action")+" "+query.Get("workspace"))
+	require.Equal(t, "alice members "+wsUUID+" bob 4xx", query.Get("actor")+" "+query.Get("action")+" "+query.Get("workspace")+" "+query.Get("object")+" "+query.Get("code"))
 
 	code, out, errOut = b.run(t, "audit", "-o", "json")
 	require.Zero(t, code, errOut)
 	require.Contains(t, out, `"role": "admin"`)
+}
+
+// The hub writes CSV and NDJSON, and the answer is written as it comes.
+func TestAudit_exportsWhatTheHubWrites(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.inWorkspace(t)
+	b.mux.HandleFunc("GET "+orgPath+"/audit", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("actor") == "cut" {
+			w.Header().Set("Content-Length", "1000")
+		}
+		_, _ = w.Write([]byte(r.Header.Get("Accept") + " " + r.URL.Query().Get("since") + " " + r.URL.Query().Get("limit")))
+	})
+	code, out, errOut := b.run(t, "audit", "--since", "2026-03-01T00:00:00Z", "-o", "csv")
+	require.Zero(t, code, errOut)
+	require.Equal(t, "text/csv 2026-03-01T00:00:00Z ", out)
+	code, out, errOut = b.run(t, "audit", "--since", "2026-03-01T00:00:00Z", "-o", "ndjson")
+	require.Zero(t, code, errOut)
+	require.Equal(t, "application/x-ndjson 2026-03-01T00:00:00Z ", out)
+	code, _, _ = b.run(t, "audit", "--actor", "cut", "-o", "csv")
+	require.NotZero(t, code, "an answer that was cut off is no whole one")
+	code, _, errOut = b.run(t, "audit", "--since", "yesterday")
+	require.NotZero(t, code)
+	require.Contains(t, errOut, "2026-03-01T00:00:00Z")
+}
+
+// Admins of a workspace who are none of its organization are told of the workspace.
+func TestAudit_ofAWorkspaceIsForItsAdmins(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.inWorkspace(t)
+	b.answer("GET "+orgPath+"/audit", http.StatusForbidden, `{"kind":"Status","message":"only an admin of this organization may read its audit log"}`)
+	asked := b.record(t, "GET "+wsPath+"/audit", http.StatusOK, auditList)
+	code, out, errOut := b.run(t, "audit", "--workspace", wsUUID, "--code", "403")
+	require.Zero(t, code, errOut)
+	require.Contains(t, out, "kubernetes create")
+	require.Equal(t, wsUUID, (*asked)[0].workspace)
+	require.Contains(t, (*asked)[0].query, "code=403")
+	require.NotContains(t, (*asked)[0].query, "workspace=")
+	code, _, errOut = b.run(t, "audit")
+	require.NotZero(t, code)
+	require.Contains(t, errOut, "only an admin")
 }

@@ -1,0 +1,58 @@
+package client
+
+import (
+	"context"
+	"io"
+	"iter"
+	"net/http"
+	"time"
+
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
+)
+
+// AuditQuery selects events. Empty fields select all.
+type AuditQuery struct {
+	Since, Until time.Time
+	// Actor is the name of a person or the UUID of a bot, Object the name of what was affected, Action a part of an
+	// action, and Code a status or a class of them such as 4xx.
+	Actor, Object, Action, Code string
+	// Workspace is a UUID. It is for the events of an organization.
+	Workspace string
+}
+
+// options are the parameters of a request.
+func (q AuditQuery) options() []Option {
+	at := func(t time.Time) string {
+		if t.IsZero() {
+			return ""
+		}
+		return t.UTC().Format(time.RFC3339)
+	}
+	return []Option{
+		Query("since", at(q.Since)), Query("until", at(q.Until)), Query("actor", q.Actor), Query("object", q.Object),
+		Query("action", q.Action), Query("code", q.Code), Query("workspace", q.Workspace),
+	}
+}
+
+// Audit lists the events in the tenant, the newest first. For its admins.
+func (t tenant[T]) Audit(ctx context.Context, q AuditQuery) iter.Seq2[rest.AuditEvent, error] {
+	return Objects[rest.AuditEvent, None, None]{c: t.c, r: t.at("", "/audit")}.List(ctx, q.options()...)
+}
+
+// The media types of ExportAudit.
+const (
+	CSV    = "text/csv"
+	NDJSON = "application/x-ndjson"
+)
+
+// ExportAudit writes all events as the hub sends them in a media type. If it returns an error, what it has written is
+// not whole.
+func (t tenant[T]) ExportAudit(ctx context.Context, q AuditQuery, mediaType string, to io.Writer) error {
+	r := t.at(http.MethodGet, "/audit")
+	r.into = to
+	for _, option := range append(q.options(), header("Accept", mediaType)) {
+		option(&r)
+	}
+	_, err := t.c.Do(ctx, r)
+	return err
+}
