@@ -119,6 +119,8 @@ func valueSets() map[string]struct{ values, kinds string } {
 			"oidc: {issuerURL: 'https://login.example.com', clientID: kedge, existingSecret: oidc, caExistingSecret: idp-ca}\n" +
 			"ci: {issuers: ['https://token.actions.githubusercontent.com', 'https://gitlab.example.com'], caExistingSecret: ci-ca}\n",
 			"Deployment/prod-kedge-hub PodDisruptionBudget/prod-kedge-hub"},
+		"database": {external + "database: {existingSecret: records, port: 6432}\nnetworkPolicy: {enabled: true, database: [{ipBlock: {cidr: 10.1.0.0/16}}]}\nextraEnv: [{name: KEDGE_HUB_SIGN_UPS, value: '3'}]\n",
+			"Deployment/prod-kedge-hub NetworkPolicy/prod-kedge-hub PodDisruptionBudget/prod-kedge-hub Secret/prod-kedge-hub-tls"},
 		"ingress": {embedded + "tls: {mode: existingSecret, existingSecret: tls}\ningress: {enabled: true, className: nginx}\n",
 			"Ingress/prod-kedge-hub StatefulSet/prod-kedge-hub"},
 		"ingress, encrypted again": {embedded + "tls: {mode: existingSecret, existingSecret: tls}\ningress: {enabled: true, mode: reencrypt, tlsSecret: public, annotations: {a: b}}\n",
@@ -293,6 +295,37 @@ func TestChart_usesTheTLSRouteOfTheCluster(t *testing.T) {
 	}
 }
 
+// The URL of the database can have a password: it is in no object of the chart.
+func TestChart_reachesTheDatabase(t *testing.T) {
+	t.Parallel()
+	for values, want := range map[string]string{
+		valueSets()["database"].values: `{"ports":[{"port":6432,"protocol":"TCP"}],"to":[{"ipBlock":{"cidr":"10.1.0.0/16"}}]}`,
+		external + "database: {existingSecret: records}\nnetworkPolicy: {enabled: true}\n": `{"ports":[{"port":5432,"protocol":"TCP"}]}`,
+		external + "networkPolicy: {enabled: true}\n":                                      "",
+	} {
+		objects, _, err := render(values)
+		require.NoError(t, err)
+		var deployment appsv1.Deployment
+		require.NoError(t, yaml.Unmarshal(objects["Deployment/prod-kedge-hub"], &deployment))
+		env := deployment.Spec.Template.Spec.Containers[0].Env
+		var policy struct{ Spec struct{ Egress []any } }
+		require.NoError(t, yaml.Unmarshal(objects["NetworkPolicy/prod-kedge-hub"], &policy))
+		if want == "" {
+			require.Empty(t, env)
+			require.Len(t, policy.Spec.Egress, 1)
+			continue
+		}
+		require.Equal(t, "KEDGE_HUB_DATABASE", env[0].Name)
+		require.Equal(t, &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "records"}, Key: "url"}, env[0].ValueFrom.SecretKeyRef)
+		opened, err := yaml.Marshal(policy.Spec.Egress[1])
+		require.NoError(t, err)
+		require.YAMLEq(t, want, string(opened))
+		var config corev1.ConfigMap
+		require.NoError(t, yaml.Unmarshal(objects["ConfigMap/prod-kedge-hub"], &config))
+		require.Contains(t, config.Data["hub.yaml"], "database-password-file: /etc/kedge-hub/database/password")
+	}
+}
+
 func TestChart_refusesWhatCannotRun(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ values, want string }{
@@ -309,6 +342,8 @@ func TestChart_refusesWhatCannotRun(t *testing.T) {
 		"the latest image":         {embedded + "image: {tag: latest}", "tag"},
 		"an unknown value":         {embedded + "replicas: 2", "replicas"},
 		"a flag of the chart's":    {embedded + "config: {token-file: /x}", "config.token-file"},
+		"a database twice":         {embedded + "database: {existingSecret: a}\nconfig: {database: none}", "config.database"},
+		"a password elsewhere":     {embedded + "config: {database-password-file: /x}", "database.existingSecret"},
 		"a gateway without parent": {embedded + "gateway: {enabled: true}", "parentRefs"},
 		"a gateway without CA":     {embedded + "gateway: {enabled: true, mode: reencrypt, parentRefs: [{name: a}]}", "caConfigMap"},
 	} {

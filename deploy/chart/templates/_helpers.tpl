@@ -33,6 +33,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- fail (printf "config.%s: another value of the chart sets it; see values.yaml" $key) }}
 {{- end }}
 {{- end }}
+{{- if hasKey .Values.config "database-password-file" }}
+{{- fail "config.database-password-file: give database.existingSecret, which has url and password" }}
+{{- end }}
+{{- if and .Values.database.existingSecret (hasKey .Values.config "database") }}
+{{- fail "config.database: database.existingSecret sets it" }}
+{{- end }}
 {{- end }}
 
 {{- /* The flags that the chart sets. */ -}}
@@ -74,6 +80,9 @@ ci-ca-file: /etc/kedge-hub/ci-ca/ca.crt
 {{- if .Values.sessionKeys.existingSecret }}
 session-key-file: /etc/kedge-hub/sessions/keys
 {{- end }}
+{{- if .Values.database.existingSecret }}
+database-password-file: /etc/kedge-hub/database/password
+{{- end }}
 {{- with .Values.config }}
 {{ toYaml . }}
 {{- end }}
@@ -89,6 +98,7 @@ session-key-file: /etc/kedge-hub/sessions/keys
 {{- with .Values.oidc.caExistingSecret }}{{ $_ := set $secrets "oidc-ca" . }}{{ end }}
 {{- with .Values.ci.caExistingSecret }}{{ $_ := set $secrets "ci-ca" . }}{{ end }}
 {{- with .Values.sessionKeys.existingSecret }}{{ $_ := set $secrets "sessions" . }}{{ end }}
+{{- with .Values.database.existingSecret }}{{ $_ := set $secrets "database" . }}{{ end }}
 {{- toJson $secrets }}
 {{- end }}
 
@@ -123,9 +133,14 @@ spec:
         {{- range .Values.extraArgs }}
         - {{ . | quote }}
         {{- end }}
-      {{- with .Values.extraEnv }}
+      {{- if or .Values.database.existingSecret .Values.extraEnv }}
       env:
-        {{- toYaml . | nindent 8 }}
+        {{- with .Values.database.existingSecret }}
+        - name: KEDGE_HUB_DATABASE
+          valueFrom:
+            secretKeyRef: {name: {{ . }}, key: url}
+        {{- end }}
+        {{- with .Values.extraEnv }}{{ toYaml . | nindent 8 }}{{ end }}
       {{- end }}
       ports:
         - name: https
