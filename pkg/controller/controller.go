@@ -101,6 +101,9 @@ func New(options Options, metrics *Metrics, work Func) *Controller {
 	return c
 }
 
+// Name is the controller's name in logs and metrics.
+func (c *Controller) Name() string { return c.options.Name }
+
 // Enqueue asks for a pass over the key. It never blocks. While the controller does not
 // run it does nothing, because Run starts with all keys.
 func (c *Controller) Enqueue(key Key) { c.EnqueueAfter(key, 0) }

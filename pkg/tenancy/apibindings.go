@@ -56,7 +56,7 @@ func (b Bindings) Keep(ctx context.Context, cluster string, watched *metav1.Cond
 	if len(b.Wanted) == 0 {
 		return "", 0, nil
 	}
-	switch whole := b.complete(cluster); {
+	switch whole := b.Complete(cluster); {
 	case forced:
 	case watched == nil && !whole:
 		// kcp creates the bindings before the workspace is ready. The cache will have them
@@ -71,9 +71,9 @@ func (b Bindings) Keep(ctx context.Context, cluster string, watched *metav1.Cond
 	return waiting, after, err
 }
 
-// complete reports whether the cache has all bindings as desired. Of two bindings of one export
+// Complete reports whether the cache has all bindings as desired. Of two bindings of one export
 // kcp uses only one, and the cache does not tell which, so both must be right.
-func (b Bindings) complete(cluster string) bool {
+func (b Bindings) Complete(cluster string) bool {
 	held := b.Held(cluster)
 	return !slices.ContainsFunc(held, func(h *kcpapisv1alpha2.APIBinding) bool { return !b.Right(h) }) &&
 		!slices.ContainsFunc(b.Wanted, func(want *kcpapisv1alpha2.APIBinding) bool {

@@ -42,11 +42,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, key controller.Key) (control
 	return controller.Result{}, r.rbac.Apply(ctx, cluster, c)
 }
 
-// Missing is the number of objects in a Workspace that are not as desired.
-func (r *Reconciler) Missing(key controller.Key) int {
+// Changes are the writes that establish the bindings in one Workspace.
+func (r *Reconciler) Changes(key controller.Key) tenancy.RBACChanges {
 	_, c := r.changes(key, "")
-	return c.Count()
+	return c
 }
+
+// Missing is the number of objects in a Workspace that are not as desired.
+func (r *Reconciler) Missing(key controller.Key) int { return r.Changes(key).Count() }
 
 // MissingOf is the number of objects of one User in a Workspace that are not as desired.
 func (r *Reconciler) MissingOf(key controller.Key, user string) int {

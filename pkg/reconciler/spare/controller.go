@@ -16,14 +16,20 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/views"
 )
 
+// ConfigOf returns what decides which spares are wanted. With it alone nothing can be written.
+func ConfigOf(d reconciler.Deps) Config {
+	return Config{
+		Clock: d.Settings.Clock, Hash: d.Settings.Spares.Hash,
+		Organizations: d.Settings.Spares.Organizations, Workspaces: d.Settings.Spares.Workspaces,
+		OrgsCluster: d.Clusters.Orgs, Cache: d.Views,
+	}
+}
+
 // NewController returns the controller of spares.
 func NewController(d reconciler.Deps, m *Metrics) *controller.Controller {
 	making := newPending(d.Settings.Clock)
-	config := Config{
-		Clock: d.Settings.Clock, Hash: d.Settings.Spares.Hash,
-		Organizations: d.Settings.Spares.Organizations, Workspaces: d.Settings.Spares.Workspaces,
-		OrgsCluster: d.Clusters.Orgs, Cache: d.Views, Full: d.Settings.Spares.Full, Busy: making.any, Idle: making.wait, Discarded: m.discard,
-	}
+	config := ConfigOf(d)
+	config.Full, config.Busy, config.Idle, config.Discarded = d.Settings.Spares.Full, making.any, making.wait, m.discard
 	w := &writer{Deps: d, stored: d.Objects(), making: making}
 	w.bindings = objects.KeptBindings(w.stored.Bindings, d.Clusters.OrgBindings, d.Views.OrgBindings.InCluster)
 	config.KCP = w

@@ -170,6 +170,23 @@ func (r *keeper) inUse(org tenancy.Org) bool {
 	return false
 }
 
+// Unwanted returns why spares in a logical cluster that nobody reserved are to be thrown away, by their names.
+func (c Config) Unwanted(cluster string) map[string]string {
+	r, reasons, kept := &keeper{c}, map[string]string{}, 0
+	want, known := r.wanted(cluster)
+	for _, s := range c.Cache.SparesIn(cluster) {
+		if !known || s.Terminating || s.Reserved != nil {
+			continue
+		}
+		if reason := r.reason(s, kept, want, c.Clock.Now()); reason != "" {
+			reasons[s.Name] = reason
+			continue
+		}
+		kept++
+	}
+	return reasons
+}
+
 // reason returns why a spare that nobody reserved is thrown away; it is empty for one that is kept.
 func (r *keeper) reason(s tenancy.Spare, kept, want int, now time.Time) string {
 	switch {

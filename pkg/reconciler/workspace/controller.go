@@ -145,11 +145,26 @@ func rolesCache(v *views.Views) RolesCache {
 	return RolesCache{Bindings: v.Bindings.InCluster, MemberResources: v.MemberResources, ClusterRoles: v.ClusterRoles.InCluster}
 }
 
+// RoleChanges returns a func that compares the ClusterRoles of a child Workspace with those that it is to have.
+func RoleChanges(v *views.Views) func(*kcptenancyv1alpha1.Workspace) tenancy.RBACChanges {
+	cache := rolesCache(v)
+	return func(ws *kcptenancyv1alpha1.Workspace) tenancy.RBACChanges {
+		held, wanted := cache.of(ws)
+		return tenancy.CompareRBAC(held, wanted, false)
+	}
+}
+
+// PolicyInPlace returns a func that reports whether a logical cluster has the admission policy of child
+// Workspaces, and its binding.
+func PolicyInPlace(policy tenancy.Policy, v *views.Views) func(cluster string) bool {
+	return admission.New(policy, nil, nil, v).InPlace
+}
+
 // NewRolesFollowed returns a func that reports whether the ClusterRoles of a child Workspace of
 // the Organization cover, in the cache, all that is bound there. It is false for a Workspace
 // that the cache does not have.
 func NewRolesFollowed(v *views.Views) func(org, workspace string) bool {
-	cache := rolesCache(v)
+	changes := RoleChanges(v)
 	return func(orgUUID, workspace string) bool {
 		org, ok := v.Org(orgUUID)
 		if !ok {
@@ -159,8 +174,7 @@ func NewRolesFollowed(v *views.Views) func(org, workspace string) bool {
 		if !ok {
 			return false
 		}
-		held, wanted := cache.of(ws)
-		return tenancy.CompareRBAC(held, wanted, false).Count() == 0
+		return changes(ws).Count() == 0
 	}
 }
 
