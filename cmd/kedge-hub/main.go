@@ -16,6 +16,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/kcp/embedded"
 	"github.com/faroshq/kedge-hub/pkg/server"
 	"github.com/faroshq/kedge-hub/pkg/server/check"
+	"github.com/faroshq/kedge-hub/pkg/verify"
 	"github.com/faroshq/kedge-hub/pkg/version"
 )
 
@@ -25,7 +26,7 @@ func main() {
 	context.AfterFunc(ctx, stop)
 	if err := command().ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "kedge-hub:", err)
-		if errors.Is(err, errUsage) || errors.Is(err, check.ErrNotLooked) {
+		if errors.Is(err, errUsage) || errors.Is(err, check.ErrNotLooked) || errors.Is(err, verify.ErrNotLooked) {
 			os.Exit(2)
 		}
 		os.Exit(1)
@@ -64,7 +65,7 @@ unless --kcp-kubeconfig gives an external one.`,
 		},
 	}
 	addFlags(cmd, options)
-	cmd.AddCommand(auditCommand(options), checkCommand(options), &cobra.Command{
+	cmd.AddCommand(auditCommand(options), checkCommand(options), verifyCommand(options), &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "kedge-hub", version.String()) },
 	})

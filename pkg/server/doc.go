@@ -9,6 +9,7 @@
 //   - controllers.go: the controllers of the leader, and their settings
 //   - authentication.go: how people and bots are authenticated, and log in
 //   - api.go, routes.go: what the API and the proxy are made of, and the routes
+//   - local.go, verify.go: the socket of the operator, and the comparison that it answers with
 //   - serving.go, rotation.go: the listeners and the drain, and files that are replaced meanwhile
 //
 // A start goes in this order: the listener with the health probes, the embedded kcp, the tree

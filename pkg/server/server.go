@@ -151,6 +151,7 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) (err error) {
 	if err := a.start(starting, below, serving, front); err != nil {
 		return err
 	}
+	a.serveLocal(serving, servers)
 	log.From(ctx).Info("ready", zap.Duration("after", time.Since(began).Round(time.Millisecond)), zap.String("url", h.config.ExternalURL))
 	notify(ctx, daemon.SdNotifyReady)
 	stopping := context.AfterFunc(ctx, func() { notify(ctx, daemon.SdNotifyStopping) })

@@ -102,6 +102,9 @@ type assembly struct {
 	auditor    *httpmw.Auditor
 	app        http.Handler
 	revocation *revocation.Revocation
+
+	// looking is held while kcp is compared for the operator.
+	looking sync.Mutex
 }
 
 // start takes the steps of a start and returns when the API is served. starting ends the start;

@@ -67,10 +67,40 @@ func retry(ctx context.Context, what string, f func() error) error {
 	}
 }
 
+// Find returns the logical clusters of a tree that exists, and writes nothing.
+func Find(ctx context.Context, clients *kcp.Clients, tree tenancy.Tree) (Clusters, error) {
+	b := &bootstrapper{clients: clients, tree: tree}
+	for path, id := range map[string]*string{
+		tree.Root(): &b.clusters.Root, tree.Users(): &b.clusters.Users, tree.Providers(): &b.clusters.Providers, tree.Orgs(): &b.clusters.Orgs,
+	} {
+		at := strings.LastIndex(path, ":")
+		ws, err := clients.Workspaces(path[:at]).Get(ctx, path[at+1:], metav1.GetOptions{})
+		if err != nil {
+			return Clusters{}, fmt.Errorf("find the workspace %s: %w", path, err)
+		}
+		*id = ws.Spec.Cluster
+	}
+	v, err := b.identity(ctx)
+	if err != nil {
+		return Clusters{}, err
+	}
+	return b.clusters, b.named(v)
+}
+
 type bootstrapper struct {
 	clients  *kcp.Clients
 	tree     tenancy.Tree
 	clusters Clusters
+}
+
+// named sets what follows from the IDs of the logical clusters.
+func (b *bootstrapper) named(v values) (err error) {
+	b.clusters.Initializer = b.clusters.Root + ":" + tenancy.TypeOrganization
+	if b.clusters.OrgBindings, err = orgBindings(v, b.clusters.Providers); err != nil {
+		return err
+	}
+	b.clusters.WorkspaceBindings, err = bindings("binding-access.yaml", v, b.clusters.Providers)
+	return err
 }
 
 func (b *bootstrapper) run(ctx context.Context) error {
@@ -96,10 +126,7 @@ func (b *bootstrapper) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if b.clusters.OrgBindings, err = orgBindings(values, b.clusters.Providers); err != nil {
-		return err
-	}
-	if b.clusters.WorkspaceBindings, err = bindings("binding-access.yaml", values, b.clusters.Providers); err != nil {
+	if err := b.named(values); err != nil {
 		return err
 	}
 	if err := b.apply(ctx, b.clusters.Providers, values, "exports.yaml"); err != nil {
@@ -181,7 +208,6 @@ func (b *bootstrapper) bound(ctx context.Context, cluster string) error {
 
 func (b *bootstrapper) initializer(ctx context.Context) error {
 	client := b.clients.WorkspaceTypes(b.clusters.Root)
-	b.clusters.Initializer = b.clusters.Root + ":" + tenancy.TypeOrganization
 	return wait.PollUntilContextTimeout(ctx, poll, time.Minute, true, func(ctx context.Context) (bool, error) {
 		t, err := client.Get(ctx, tenancy.TypeOrganization, metav1.GetOptions{})
 		if err != nil {

@@ -30,14 +30,23 @@ type values struct {
 	Resources string
 }
 
-// values returns the values for this kcp. It applies the schemas first.
-func (b *bootstrapper) values(ctx context.Context) (values, error) {
+// identity returns the values for this kcp but the resources of the export.
+func (b *bootstrapper) identity(ctx context.Context) (values, error) {
 	export, err := b.clients.APIExports("root").Get(ctx, exportKCP, metav1.GetOptions{})
 	if err != nil {
 		return values{}, fmt.Errorf("get kcp's own export tenancy.kcp.io: %w", err)
 	}
 	if export.Status.IdentityHash == "" {
 		return values{}, fmt.Errorf("kcp's own export tenancy.kcp.io has no identity yet")
+	}
+	return values{Tree: b.tree, TenancyIdentity: export.Status.IdentityHash}, nil
+}
+
+// values returns the values for this kcp. It applies the schemas first.
+func (b *bootstrapper) values(ctx context.Context) (values, error) {
+	v, err := b.identity(ctx)
+	if err != nil {
+		return values{}, err
 	}
 	resources, err := b.schemas(ctx)
 	if err != nil {
@@ -47,7 +56,8 @@ func (b *bootstrapper) values(ctx context.Context) (values, error) {
 	if err != nil {
 		return values{}, fmt.Errorf("encode the export's resources: %w", err)
 	}
-	return values{Tree: b.tree, TenancyIdentity: export.Status.IdentityHash, Resources: string(raw)}, nil
+	v.Resources = string(raw)
+	return v, nil
 }
 
 // schemas applies the APIResourceSchemas. They are immutable: a change of the API has a schema
