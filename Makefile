@@ -133,7 +133,7 @@ GROUP ?= ...
 RUN ?= .
 LONGEST := lifecycle rights tenancy
 test-integration: build $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex $(BIN)/browser ## run the hub, with the race detector, against a real kcp (GROUP=rights RUN=TestSudo for a part)
-	KEDGE_TEST_BIN=$(BIN) $(TEST) -race -count=1 -p 2 -parallel 3 -timeout 20m -run '$(RUN)' $(addprefix ./test/integration/,$(if $(filter ...,$(GROUP)),$(LONGEST)) $(GROUP))
+	KEDGE_TEST_BIN=$(BIN) $(TEST) -race -count=1 -p 2 -parallel 3 -timeout 30m -run '$(RUN)' $(addprefix ./test/integration/,$(if $(filter ...,$(GROUP)),$(LONGEST)) $(GROUP))
 
 # A test of these mostly waits for the kcp of a hub of its own.
 test-e2e: build $(BIN)/kedge-hub-failpoints $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex $(BIN)/browser $(BIN)/axe.min.js ## run the built programs, the real kubectl and a browser (RUN=TestKill for a part)
