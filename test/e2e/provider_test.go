@@ -3,25 +3,21 @@ package e2e
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/faroshq/kedge-hub/test/framework"
+	"github.com/faroshq/kedge-hub/test/readme"
 )
 
 // The test types the README's lines about an identity provider, with Dex as the provider. It
 // gives the hub free ports and the CA of Dex besides, and is the person in front of the browser.
 func TestREADME_worksWithAnIdentityProvider(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile("../../README.md")
-	require.NoError(t, err)
-	block := regexp.MustCompile("(?s)<!-- identity provider -->\n```console\n(.*?)```").FindSubmatch(readme)
-	require.NotNil(t, block, "README.md has the lines between their marks")
 	var lines []string
-	for line := range strings.Lines(string(block[1])) {
+	for line := range strings.Lines(readme.Block(t, "identity provider")) {
 		lines = append(lines, strings.TrimPrefix(strings.TrimSpace(line), "$ "))
 	}
 	require.Len(t, lines, 6)

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/faroshq/kedge-hub/test/framework"
+	"github.com/faroshq/kedge-hub/test/readme"
 )
 
 // transcript is a block of commands of the README, with their output.
@@ -50,15 +51,11 @@ func TestREADME_quickStartWorks(t *testing.T) {
 // typed runs the block of a name and compares its output.
 func (x *transcript) typed(t *testing.T, name string) {
 	t.Helper()
-	readme, err := os.ReadFile("../../README.md")
-	require.NoError(t, err)
-	block := regexp.MustCompile("(?s)<!-- " + name + " -->\n```console\n(.*?)```").FindSubmatch(readme)
-	require.NotNil(t, block, "README.md has the block %q between its marks", name)
 	// Lines that begin with "$ " are commands, the others are their output. UUIDs, times,
 	// ages and column widths can differ.
 	var commands []string
 	expected := map[string][]string{}
-	for line := range strings.Lines(string(block[1])) {
+	for line := range strings.Lines(readme.Block(t, name)) {
 		line = strings.TrimRight(line, "\n")
 		if command, ok := strings.CutPrefix(line, "$ "); ok {
 			commands = append(commands, command)

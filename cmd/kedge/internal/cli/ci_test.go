@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,6 +16,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
+
+	"github.com/faroshq/kedge-hub/test/readme"
 )
 
 // jobHub is a hub that gives tokens of the bot botUUID to the ID token "job".
@@ -104,43 +105,19 @@ func (b *bed) gitHub(t *testing.T, audience string) {
 // The test runs the README's lines for pipelines, as their runners do.
 func TestREADME_linesForPipelinesWork(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile("../../../../README.md")
-	require.NoError(t, err)
-	block := regexp.MustCompile("(?s)<!-- pipelines -->\n```yaml\n(.*?)```\n").FindSubmatch(readme)
-	require.NotNil(t, block, "README.md has the lines between their marks")
-	github, gitlab, ok := strings.Cut(string(block[1]), "---\n")
-	require.True(t, ok)
-	var action struct {
-		Permissions map[string]string
-		Steps       []struct{ Run string }
-	}
-	require.NoError(t, yaml.Unmarshal([]byte(github), &action))
-	require.Equal(t, "write", action.Permissions["id-token"])
-	var pipeline struct {
-		Deploy struct {
-			IDTokens map[string]struct{ Aud string } `json:"id_tokens"`
-			Script   []string
-		}
-	}
-	require.NoError(t, yaml.Unmarshal([]byte(gitlab), &pipeline))
+	github, gitlab := readme.Pipelines(t)
 	for name, c := range map[string]struct {
 		lines []string
 		token func(*testing.T, *bed, *jobHub)
 	}{
-		"GitHub Actions": {strings.Split(strings.TrimSpace(action.Steps[0].Run), "\n"), func(t *testing.T, b *bed, h *jobHub) { b.gitHub(t, h.URL) }},
-		"GitLab CI": {pipeline.Deploy.Script, func(t *testing.T, b *bed, _ *jobHub) {
-			for variable, token := range pipeline.Deploy.IDTokens {
-				require.Equal(t, "https://hub.example.com", token.Aud)
-				b.env[variable] = "job"
-			}
-		}},
+		"GitHub Actions": {github.Script, func(t *testing.T, b *bed, h *jobHub) { b.gitHub(t, h.URL) }},
+		"GitLab CI":      {gitlab.Script, func(_ *testing.T, b *bed, _ *jobHub) { b.env[gitlab.Variable] = "job" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBed(t)
 			h := newJobHub(t, b)
 			c.token(t, b, h)
-			require.Len(t, c.lines, 3)
 			var kubeconfig string
 			for _, line := range c.lines[:2] {
 				line, _, _ = strings.Cut(line, " >")
