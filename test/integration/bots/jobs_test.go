@@ -56,9 +56,9 @@ func newCI(t testing.TB, change ...func(*server.Options)) ci {
 // job returns an ID token with the claims that GitHub publishes.
 func (c ci) job(change oidctest.Claims) string {
 	claims := oidctest.Claims{
-		"jti": framework.NewRoot(), "sub": "repo:octo/app:ref:refs/heads/main", "aud": c.audience, "ref": "refs/heads/main", "ref_type": "branch", "sha": "6113728f27ae82c7b1a177c8d03f9e96e0adf246",
+		"jti": framework.NewRoot(), "sub": "repo:octo/app:environment:production", "aud": c.audience, "ref": "refs/heads/main", "ref_type": "branch", "sha": "6113728f27ae82c7b1a177c8d03f9e96e0adf246",
 		"repository": "octo/app", "repository_id": "74", "repository_owner": "octo", "repository_owner_id": "65", "repository_visibility": "private",
-		"run_id": "30433642", "run_number": "10", "run_attempt": "2", "actor": "octocat", "actor_id": "12", "workflow": "deploy", "event_name": "push",
+		"run_id": "30433642", "run_number": "10", "run_attempt": "2", "actor": "octocat", "actor_id": "12", "workflow": "deploy", "event_name": "push", "environment": "production",
 		"job_workflow_ref": "octo/app/.github/workflows/deploy.yml@refs/heads/main", "runner_environment": "github-hosted",
 		"preferred_username": nil, "name": nil, "email": nil, "email_verified": nil, "nbf": time.Now().Add(-time.Minute).Unix(),
 	}
@@ -74,7 +74,7 @@ func (c ci) trusts(t testing.TB, claims map[string]string) string {
 }
 
 func mainOfApp() map[string]string {
-	return map[string]string{"repository": "octo/app", "repository_id": "74", "ref": "refs/heads/main"}
+	return map[string]string{"repository": "octo/app", "repository_id": "74", "ref": "refs/heads/main", "environment": "production"}
 }
 
 // exchange presents an ID token to a hub.
@@ -109,11 +109,14 @@ func TestJobs_getTokensOfTheBotThatTrustsThem(t *testing.T) {
 	refused := []string{}
 	for name, job := range map[string]string{
 		"another repository":     c.job(oidctest.Claims{"repository": "octo/other", "repository_id": "75"}),
+		"the renamed repository": c.job(oidctest.Claims{"repository": "octo/renamed"}),
 		"a new one of its name":  c.job(oidctest.Claims{"repository_id": "75"}),
 		"a fork's pull request":  c.job(oidctest.Claims{"event_name": "pull_request"}),
 		"its privileged variant": c.job(oidctest.Claims{"event_name": "pull_request_target"}),
 		"another audience":       c.job(oidctest.Claims{"aud": "https://github.com/octo"}),
 		"another branch":         c.job(oidctest.Claims{"ref": "refs/heads/dev"}),
+		"another environment":    c.job(oidctest.Claims{"environment": "review", "sub": "repo:octo/app:environment:review"}),
+		"no environment":         c.job(oidctest.Claims{"environment": nil, "sub": "repo:octo/app:ref:refs/heads/main"}),
 		"expired":                c.job(oidctest.Claims{"exp": time.Now().Add(-time.Second).Unix()}),
 		"not yet valid":          c.job(oidctest.Claims{"nbf": time.Now().Add(5 * time.Minute).Unix()}),
 	} {
@@ -128,6 +131,7 @@ func TestJobs_getTokensOfTheBotThatTrustsThem(t *testing.T) {
 	}
 	c.judgesGitLab(t)
 	c.runsPipeline(t)
+	c.runsREADME(t)
 	framework.Eventually(t, framework.Long, func() error {
 		status := c.inKCP(t, c.bot).Status.Trust
 		return framework.Check(len(status) == 2 && status[0].LastUsedAt != nil && status[0].LastRefusal != nil, "%v", status)
@@ -139,7 +143,7 @@ func TestJobs_getTokensOfTheBotThatTrustsThem(t *testing.T) {
 			said[e.Facts.Mismatch[rule]] = true
 		}
 	}
-	for _, claim := range []string{"repository", "repository_id", "event_name", "aud", "ref"} {
+	for _, claim := range []string{"repository", "repository_id", "event_name", "aud", "ref", "environment"} {
 		require.True(t, said[claim], claim)
 	}
 	raw := framework.AuditText(t, file)

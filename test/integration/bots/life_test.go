@@ -1,6 +1,7 @@
 package bots
 
 import (
+	"encoding/json"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/server"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -58,7 +60,10 @@ func TestBot_worksWithItsRole(t *testing.T) {
 	bot := s.bot(t, "member")
 	issued := s.token(t, bot)
 	secret := issued.secret
+	began := time.Now().Truncate(time.Second)
 	s.works(t, hub, secret)
+	used := make(chan error, 1)
+	go func() { used <- framework.Wait(15*time.Second, func() error { return s.usedSince(began, bot) }) }()
 	write := func(path, body string) int { return s.as(t, hub, secret, http.MethodPost, path, body).Code }
 	const account = `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"generateName":"made-"}}`
 	require.Equal(t, http.StatusCreated, write(configMaps, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"built"}}`))
@@ -108,6 +113,20 @@ func TestBot_worksWithItsRole(t *testing.T) {
 	require.False(t, made[0].Outsider)
 	raw := framework.AuditText(t, file)
 	require.NotContains(t, string(raw), secret)
+	require.NoError(t, <-used, "the first use is shown within 15 seconds")
+}
+
+// usedSince fails unless the list of the tokens of a bot shows a use of its only token since a time.
+func (s scene) usedSince(began time.Time, bot string) error {
+	a, err := s.hub.Try(s.call("alice", http.MethodGet, "/serviceaccounts/"+bot+"/tokens", nil))
+	if err != nil {
+		return err
+	}
+	var list rest.List[rest.BotToken]
+	if err := json.Unmarshal(a.Raw, &list); err != nil {
+		return err
+	}
+	return framework.Check(len(list.Items) == 1 && list.Items[0].LastUsedAt != nil && !list.Items[0].LastUsedAt.Time.Before(began), "%d %s", a.Code, a.Raw)
 }
 
 func TestBot_tokensEndOnEveryHub(t *testing.T) {

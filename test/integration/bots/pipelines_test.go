@@ -5,7 +5,6 @@ import (
 	"maps"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -52,6 +51,7 @@ func (c ci) judgesGitLab(t *testing.T) {
 		"a new one of its name":  c.gitlabJob(c.gitlab, oidctest.Claims{"project_id": "21"}),
 		"another environment":    c.gitlabJob(c.gitlab, oidctest.Claims{"environment": "review"}),
 		"no environment":         c.gitlabJob(c.gitlab, oidctest.Claims{"environment": nil}),
+		"not yet valid":          c.gitlabJob(c.gitlab, oidctest.Claims{"nbf": time.Now().Add(5 * time.Minute).Unix()}),
 		"a branch for everybody": c.gitlabJob(c.gitlab, oidctest.Claims{"ref_protected": "false"}),
 		"another audience":       c.gitlabJob(c.gitlab, oidctest.Claims{"aud": "https://gitlab.example.com"}),
 		"expired":                c.gitlabJob(c.gitlab, oidctest.Claims{"exp": time.Now().Add(-time.Second).Unix()}),
@@ -74,13 +74,9 @@ func (c ci) judgesGitLab(t *testing.T) {
 // runsPipeline does in a script what a person and the jobs of their project do.
 func (c ci) runsPipeline(t *testing.T) {
 	t.Helper()
-	kedge, err := framework.Bin("kedge")
-	require.NoError(t, err)
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "token"), []byte(framework.Token("alice")))
-	ca, err := os.ReadFile(filepath.Join(c.hub.Options.DataDir, "tls", "ca.crt"))
-	require.NoError(t, err)
-	write(t, filepath.Join(dir, "ca.crt"), ca)
+	write(t, filepath.Join(dir, "ca.crt"), c.ca(t))
 	write(t, filepath.Join(dir, "manifest.json"), []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"built"}}`))
 	script := `
 kedge login --server "$HUB" --ca-file ca.crt --token-file token --profile person
@@ -96,19 +92,13 @@ kubectl --kubeconfig kubeconfig get configmap built
 kedge --profile person bots tokens list "$(cat bot)"
 kedge --profile person workspaces list
 `
-	run := exec.CommandContext(t.Context(), "sh", "-ec", script)
-	run.Dir = dir
-	run.Env = []string{
-		"HOME=" + dir, "PATH=" + filepath.Dir(kedge) + string(os.PathListSeparator) + os.Getenv("PATH"), "HUB=" + c.audience, "ORG=" + c.org,
-		"ISSUER=" + c.gitlab.URL(), "KEDGE_ID_TOKEN=" + c.gitlabJob(c.gitlab, nil),
-	}
-	out, err := run.CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	out, err := c.types(t, dir, script, "ORG="+c.org, "ISSUER="+c.gitlab.URL(), "KEDGE_ID_TOKEN="+c.gitlabJob(c.gitlab, nil))
+	require.NoError(t, err, out)
 	for _, said := range []string{"configmap/built created", "Replaced token", "octo/app", "ends in 7 hours", "set-expiry"} {
-		require.Contains(t, string(out), said)
+		require.Contains(t, out, said)
 	}
-	require.NotContains(t, string(out), "eyJ", "no token is shown")
-	require.NotContains(t, string(out), framework.Token("alice"))
+	require.NotContains(t, out, "eyJ", "no token is shown")
+	require.NotContains(t, out, framework.Token("alice"))
 	raw, err := os.ReadFile(filepath.Join(dir, "workspace"))
 	require.NoError(t, err)
 	var made struct {
@@ -123,12 +113,9 @@ kedge --profile person workspaces list
 	preview := c.scene
 	preview.ws, preview.cluster = made.UUID, made.ClusterID
 	end := preview.endsIn(t, 2*time.Second)
-	kubectl := exec.CommandContext(t.Context(), "kubectl", "--kubeconfig", "kubeconfig", "get", "configmap", "built")
 	framework.Eventually(t, framework.Long, func() error {
-		again := exec.CommandContext(t.Context(), kubectl.Args[0], kubectl.Args[1:]...)
-		again.Path, again.Dir, again.Env = filepath.Join(filepath.Dir(kedge), "kubectl"), dir, run.Env
-		out, err := again.CombinedOutput()
-		return framework.Check(err != nil && strings.Contains(string(out), "was over at "+end), "%v %s", err, out)
+		out, err := c.types(t, dir, "kubectl --kubeconfig kubeconfig get configmap built")
+		return framework.Check(err != nil && strings.Contains(out, "was over at "+end), "%v %s", err, out)
 	})
 }
 
