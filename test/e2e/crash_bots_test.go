@@ -2,8 +2,10 @@ package e2e
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
@@ -53,6 +55,21 @@ func botIs(told func(b *v1alpha1.Bot) bool) func(truth *framework.Truth, s *scen
 	}
 }
 
+// rotated reports whether a good token replaces that of the scene, or none does and it is as good as before. A new
+// token that was not given out can be listed in either case, as after an issue that was killed.
+func rotated(done bool) func(truth *framework.Truth, s *scene) bool {
+	return func(truth *framework.Truth, s *scene) bool {
+		return botIs(func(b *v1alpha1.Bot) bool {
+			old, ok := tenancy.FindToken(b.Spec.Tokens, s.token)
+			if ok = ok && old.SecretUID != ""; !done {
+				return ok && old.RotatedTo == "" && time.Until(old.ExpiresAt.Time) > time.Hour
+			}
+			replacement, _ := tenancy.FindToken(b.Spec.Tokens, old.RotatedTo)
+			return ok && replacement.SecretUID != "" && time.Until(old.ExpiresAt.Time) < time.Hour
+		})(truth, s)
+	}
+}
+
 func noBot(truth *framework.Truth, s *scene) bool { return len(truth.Orgs[s.org].Bots) == 0 }
 
 // The audit of every look finds tokens, accounts and bindings that belong to no bot.
@@ -74,6 +91,13 @@ func botOperations() []operation {
 			name: "bot token revoke", setup: withToken,
 			call: func(s *scene) framework.Call { return onBot(http.MethodDelete, "/tokens/"+s.token, nil)(s) },
 			done: hasNone, none: hasToken, already: gone,
+		},
+		{
+			name: "bot token rotate", setup: withToken,
+			call: func(s *scene) framework.Call {
+				return onBot(http.MethodPost, "/tokens/"+s.token+"/rotate", map[string]any{})(s)
+			},
+			done: rotated(true), none: rotated(false), already: []int{http.StatusConflict},
 		},
 		{
 			name: "bot revoke all", setup: withToken, call: onBot(http.MethodDelete, "/tokens", nil),

@@ -6,12 +6,14 @@ import (
 	"net/http"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
@@ -65,7 +67,23 @@ func deletions() []operation {
 			done: c.marked.not, none: c.marked,
 		})
 	}
-	return operations
+	return append(operations, operation{
+		name: "Workspace end", setup: populated, begin: endSoon,
+		intent: func(s *scene, e audit.Event) bool { return e.Action == "expire workspace" && e.Object == s.ws },
+		done:   workspaceMarked, none: marked(workspaceMarked).not,
+	})
+}
+
+// endSoon gives the Workspace an end that is nearer than people may give it.
+func endSoon(ctx context.Context, l *lane, s *scene) error {
+	truth, err := framework.ReadTruth(ctx, l.clients, l.root, s.a)
+	if err != nil {
+		return err
+	}
+	end := time.Now().Add(time.Second).UTC().Format(time.RFC3339)
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.ExpiresAtAnnotation, end)
+	_, err = l.clients.Workspaces(truth.Orgs[s.org].Workspace.Spec.Cluster).Patch(ctx, s.ws, types.MergePatchType, patch, metav1.PatchOptions{})
+	return err
 }
 
 // freezing is the last write of a deactivation.

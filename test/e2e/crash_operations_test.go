@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 
@@ -18,6 +19,26 @@ func (l *lane) ask(c framework.Call) (a framework.Answer, err error) {
 		return err
 	})
 	return a, err
+}
+
+// start sends the request of an operation with an ID, or has the hub begin by itself. It returns whether it was
+// answered that it is done, and else why not.
+func (l *lane) start(ctx context.Context, o operation, s *scene, id string) (bool, error) {
+	if o.begin != nil {
+		err := o.begin(ctx, l, s)
+		return err == nil, err
+	}
+	c := o.call(s)
+	c.Header = c.Header.Clone()
+	if c.Header == nil {
+		c.Header = http.Header{}
+	}
+	c.Header.Set("X-Request-Id", id)
+	a, err := l.hub.Try(c)
+	if err == nil && a.Code/100 != 2 {
+		err = fmt.Errorf("it answered %d %s", a.Code, a.Raw)
+	}
+	return err == nil, err
 }
 
 // steps runs steps in sequence.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -17,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/test/framework"
 )
@@ -57,11 +57,15 @@ type scene struct {
 	org, ws, alone string
 }
 
-// operation is one request and its expected result.
+// operation is one request, or what the hub does by itself, and its expected result.
 type operation struct {
 	name  string
 	setup func(l *lane, s *scene) error
 	call  func(s *scene) framework.Call
+	// begin makes the hub do something without a request, in place of call, and intent finds it in the audit
+	// log. The hub has to do it whatever happens.
+	begin  func(ctx context.Context, l *lane, s *scene) error
+	intent func(s *scene, e audit.Event) bool
 	// done and none report whether it happened completely, or not at all.
 	done, none func(truth *framework.Truth, s *scene) bool
 	// already are the accepted status codes of a repetition after it happened, beside 2xx.
@@ -165,10 +169,11 @@ func newLane(t *testing.T, k *framework.KCP, flags ...string) *lane {
 func (l *lane) try(t *testing.T, o operation, choose func(writes int) []point) {
 	dry := l.scenes(t, o, 1)
 	l.hub.Arm(t, 0, "never")
-	a := l.hub.Do(t, o.call(dry[0]), http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNoContent)
+	acknowledged, refusal := l.start(t.Context(), o, dry[0], "dry-run")
+	require.True(t, acknowledged, "%v", refusal)
 	l.hub.Settle(t, func(ctx context.Context) error { return l.whole(ctx, o, dry[0]) })
 	writes := l.hub.Writes()
-	require.NotEmpty(t, writes, "%d %s", a.Code, a.Raw)
+	require.NotEmpty(t, writes)
 	var results []result
 	points := choose(len(writes))
 	size := batch
@@ -253,21 +258,16 @@ func (l *lane) round(t *testing.T, o operation, s *scene, p point) (r result, er
 	r.point = p
 	l.hub.Settle(t, func(context.Context) error { return nil })
 	l.hub.Arm(t, p.n, p.when)
-	c, id := o.call(s), "round-of-"+s.a
-	c.Header = c.Header.Clone()
-	if c.Header == nil {
-		c.Header = http.Header{}
-	}
-	c.Header.Set("X-Request-Id", id)
-	answer, failure := l.hub.Try(c)
-	r.acknowledged = failure == nil && answer.Code/100 == 2
+	id := "round-of-" + s.a
+	acknowledged, failure := l.start(t.Context(), o, s, id)
+	r.acknowledged = acknowledged
 	r.killed = l.hub.Settle(t, func(ctx context.Context) error { return l.whole(ctx, o, s) })
 	last := l.hub.Writes()
 	l.hub.Disarm(t)
 	if r.killed {
 		l.hub.Restart(t)
 	} else if !r.acknowledged {
-		return r, fmt.Errorf("the hub was not killed, and answered %d %s, %w", answer.Code, answer.Raw, failure)
+		return r, fmt.Errorf("the hub was not killed, and %w", failure)
 	}
 	began := time.Now()
 	defer func() {
@@ -293,7 +293,9 @@ func (l *lane) round(t *testing.T, o operation, s *scene, p point) (r result, er
 		return r, err
 	}
 	r.after = time.Since(began)
-	if r.whole && !l.hub.Intended(t, id) {
+	if r.whole && !l.hub.Intended(t, func(e audit.Event) bool {
+		return o.intent == nil && e.ClientRequest == id || o.intent != nil && o.intent(s, e)
+	}) {
 		return r, fmt.Errorf("it was done without an intent in the audit log")
 	}
 	if r.acknowledged || r.whole && o.final {

@@ -61,12 +61,11 @@ func StartCrashHub(t testing.TB, k *KCP, root string, people []string, flags ...
 // auditFile is the name of the audit log in the folder of a CrashHub.
 const auditFile = "audit.log"
 
-// Intended reports whether the audit log has the intent of the request to which the client gave
-// the id.
-func (h *CrashHub) Intended(t testing.TB, id string) bool {
+// Intended reports whether the audit log has an intent that is meant.
+func (h *CrashHub) Intended(t testing.TB, meant func(e auditlog.Event) bool) bool {
 	t.Helper()
 	for _, e := range AuditEvents(t, filepath.Join(h.dir, auditFile)) {
-		if e.ClientRequest == id && e.Stage == auditlog.StageIntent {
+		if e.Stage == auditlog.StageIntent && meant(e) {
 			return true
 		}
 	}
