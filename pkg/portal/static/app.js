@@ -6,6 +6,7 @@ import { announce, h } from './lib/dom.js';
 import { load, orgOf, session, signOut } from './lib/session.js';
 import { errorNote, heading } from './lib/ui.js';
 import './lib/switcher.js';
+import * as activity from './pages/activity.js';
 import * as admin from './pages/admin.js';
 import * as adminorgs from './pages/adminorgs.js';
 import * as bot from './pages/bot.js';
@@ -60,6 +61,7 @@ const routes = [
   { pattern: new RegExp(`^/ui/orgs/${id}/members$`), params: ['org'], page: members, tab: 'Members' },
   { pattern: new RegExp(`^/ui/orgs/${id}/catalog$`), params: ['org'], page: catalog, tab: 'Catalog' },
   { pattern: new RegExp(`^/ui/orgs/${id}/catalog/${id}$`), params: ['org', 'entry'], page: entry, tab: 'Catalog' },
+  { pattern: new RegExp(`^/ui/orgs/${id}/activity$`), params: ['org'], page: activity, tab: 'Activity' },
   { pattern: new RegExp(`^/ui/orgs/${id}/settings$`), params: ['org'], page: settings, tab: 'Settings' },
   { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}$`), params: ['org', 'ws'], page: workspace, tab: 'Overview' },
   { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/members$`), params: ['org', 'ws'], page: members, tab: 'Members' },
@@ -67,6 +69,7 @@ const routes = [
   { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/bots/${id}$`), params: ['org', 'ws', 'bot'], page: bot, tab: 'Bots' },
   { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/providers$`), params: ['org', 'ws'], page: providers, tab: 'Providers' },
   { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/providers/${id}$`), params: ['org', 'ws', 'entry'], page: provider, tab: 'Providers' },
+  { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/activity$`), params: ['org', 'ws'], page: activity, tab: 'Activity' },
 ];
 
 /** The pages below it are those of platform admins. */
@@ -213,12 +216,17 @@ function tabsOf({ org, ws }) {
     const own = orgOf(org)?.workspaces.find((w) => w.uuid === ws);
     // A manager without a role sees nothing of what is in the Workspace.
     if (own?.manager && own.role === '' && !orgOf(org)?.role) return [['Overview', base], ['Members', `${base}/members`]];
-    return [['Overview', base], ['Members', `${base}/members`], ['Bots', `${base}/bots`], ['Providers', `${base}/providers`]];
+    /** @type {Array<[string, string]>} */
+    const audited = orgOf(org)?.role === 'admin' || own?.role === 'admin' ? [['Activity', `${base}/activity`]] : [];
+    return [['Overview', base], ['Members', `${base}/members`], ['Bots', `${base}/bots`], ['Providers', `${base}/providers`], ...audited];
   }
   if (!org) return [];
   const base = `/ui/orgs/${org}`;
   // People who are in Workspaces only see nothing else of an Organization.
-  return orgOf(org)?.role === '' ? [['Workspaces', base]] : [['Workspaces', base], ['Members', `${base}/members`], ['Catalog', `${base}/catalog`], ['Settings', `${base}/settings`]];
+  if (orgOf(org)?.role === '') return [['Workspaces', base]];
+  /** @type {Array<[string, string]>} */
+  const audited = orgOf(org)?.role === 'admin' ? [['Activity', `${base}/activity`]] : [];
+  return [['Workspaces', base], ['Members', `${base}/members`], ['Catalog', `${base}/catalog`], ...audited, ['Settings', `${base}/settings`]];
 }
 
 document.addEventListener('click', (e) => {

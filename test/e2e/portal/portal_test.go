@@ -35,6 +35,7 @@ func TestPortal_isEnoughForEverything(t *testing.T) {
 		{"catalog", func(t *testing.T) { publishes(t, s, alice, operator) }},
 		{"what two people change", func(*testing.T) { conflicts(alice) }},
 		{"settings that two people change", func(*testing.T) { settings(alice) }},
+		{"activity", func(*testing.T) { activity(alice) }},
 		{"an answer that is late", func(*testing.T) { lateAnswer(alice) }},
 		{"an answer that is lost", func(*testing.T) { lostAnswer(alice) }},
 		{"a session that ends in the middle", func(*testing.T) { endedSession(alice) }},

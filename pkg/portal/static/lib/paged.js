@@ -11,7 +11,7 @@ const limit = '50';
  * @param {import('../app.js').Page} page
  * @param {string} path
  * @param {string[]} filters are parameters of the list
- * @returns {Promise<{items: any[], pager: any}>} pager leads to the other pages
+ * @returns {Promise<{items: any[], body: any, pager: any}>} body is the whole answer, and pager leads to the other pages
  */
 export async function paged(page, path, filters) {
   const wanted = new URLSearchParams({ limit });
@@ -29,7 +29,7 @@ export async function paged(page, path, filters) {
   const pager = (page.query.has('continue') || body.continue) && h('nav', { class: 'pager actions', 'aria-label': 'Pages' },
     page.query.has('continue') && h('a', { class: 'button', href: at('') }, 'First page'),
     body.continue && h('a', { class: 'button', href: at(body.continue) }, 'Next page'));
-  return { items: body.items, pager };
+  return { items: body.items, body, pager };
 }
 
 /**
