@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
@@ -46,7 +47,8 @@ type bed struct {
 	// failing is the error of the database, or nil. turned is called after each page.
 	failing error
 	turned  func(q audit.Query)
-	pages   int
+	// pages counts those that were read, and awaited the calls of Await that end in time.
+	pages, awaited int
 }
 
 // Events implements auditapi.Records.
@@ -87,12 +89,25 @@ func newBed(t testing.TB) *bed {
 	return b
 }
 
-// say writes events.
+// say writes events, and waits until the database has them.
 func (b *bed) say(t testing.TB, events ...audit.Event) {
 	t.Helper()
 	for _, e := range events {
 		require.NoError(t, b.Write(e))
 	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	b.Reader.Await(ctx)
+	require.NoError(t, ctx.Err())
+}
+
+// Await implements auditapi.Records.
+func (b *bed) Await(ctx context.Context) {
+	b.awaited++
+	if until, ok := ctx.Deadline(); !ok || time.Until(until) > 2*time.Second {
+		b.awaited = -1000
+	}
+	b.Reader.Await(ctx)
 }
 
 // numbered are n events of an Organization with numbers as IDs.
@@ -117,11 +132,17 @@ func TestList_showsWhatAdminsMaySee(t *testing.T) {
 	person := audit.Actor{Kind: audit.ActorPerson, User: "alice", Issuer: "https://idp.example.com", Session: "session", Cookie: true}
 	yes := true
 	b.say(t,
-		audit.Event{ID: "1", Stage: audit.StageIntent, Org: apitest.Acme, Actor: person, Peer: "192.0.2.7", Action: "POST /api/orgs/{org}/members", Object: "bob", Facts: &audit.Facts{Role: "admin", Sudo: &yes}},
-		audit.Event{ID: "1", Stage: audit.StageOutcome, Org: apitest.Acme, Actor: person, Peer: "192.0.2.7", Action: "POST /api/orgs/{org}/members", Object: "bob", Code: 201},
+		audit.Event{
+			ID: "1", Stage: audit.StageIntent, Org: apitest.Acme, Actor: person, Peer: "192.0.2.7", Action: "POST /api/orgs/{org}/members", Object: "bob",
+			Facts: &audit.Facts{Role: "admin", Sudo: &yes},
+		},
+		audit.Event{ID: "1", Stage: audit.StageOutcome, Org: apitest.Acme, Actor: person, Action: "POST /api/orgs/{org}/members", Object: "bob", Code: 201},
 		audit.Event{ID: "2", Stage: audit.StageOutcome, Org: apitest.Globex, Actor: person, Action: "x", Object: apitest.Acme, Workspace: apitest.Dev},
-		audit.Event{ID: "3", Stage: audit.StageOutcome, Org: apitest.Acme, Workspace: apitest.Dev, Peer: "192.0.2.7", Actor: audit.Actor{Kind: audit.ActorBot, Bot: "ci", Token: "t"}, Action: "kubernetes create", Code: 403,
-			Resource: &audit.Resource{Verb: "create", Resource: "configmaps", Namespace: "default"}},
+		audit.Event{
+			ID: "3", Stage: audit.StageOutcome, Org: apitest.Acme, Workspace: apitest.Dev, Peer: "192.0.2.7", Action: "kubernetes create", Code: 403,
+			Actor:    audit.Actor{Kind: audit.ActorBot, Bot: "ci", Token: "t"},
+			Resource: &audit.Resource{Verb: "create", Resource: "configmaps", Namespace: "default"},
+		},
 		audit.Event{ID: "4", Stage: audit.StageOutcome, Org: apitest.Acme, Workspace: apitest.Dev, Actor: person, Action: "x", Outsider: true},
 	)
 	answer := ask(b, apitest.Admin, "")
@@ -136,8 +157,9 @@ func TestList_showsWhatAdminsMaySee(t *testing.T) {
 	require.Contains(t, answer.Body, `"facts":{"role":"admin","sudo":true}`)
 	require.Contains(t, answer.Body, `"resource":{"verb":"create","resource":"configmaps","namespace":"default"}`)
 	for query, want := range map[string][]string{
-		"?actor=ci": {"3"}, "?action=members&since=2020-01-01T00:00:00Z": {"1", "1"}, "?until=2020-01-01T00:00:00Z": {}, "?object=bob": {"1", "1"},
-		"?code=201": {"1"}, "?code=4xx": {"3"}, "?code=5xx": {}, "?workspace=" + apitest.Dev: {"3"}, "?actor=": {"3", "1", "1"},
+		"?actor=ci": {"3"}, "?action=members&since=2020-01-01T00:00:00Z": {"1", "1"}, "?until=2020-01-01T00:00:00Z": {},
+		"?object=bob": {"1", "1"},
+		"?code=201":   {"1"}, "?code=4xx": {"3"}, "?code=5xx": {}, "?workspace=" + apitest.Dev: {"3"}, "?actor=": {"3", "1", "1"},
 	} {
 		require.Equal(t, want, ask(b, apitest.Admin, query).Items(t, "id"), query)
 	}
@@ -169,6 +191,7 @@ func TestList_goesOnWhereItEnded(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{"9", "8", "7", "6", "5", "4", "3", "2", "1", "0"}, ids)
+	require.Equal(t, 1, b.awaited, "the first page waits for new events, and the others have none")
 }
 
 // A token is a position in one list. None of these moves it into what another tenant has, or into an error of the
@@ -188,7 +211,8 @@ func TestList_takesNoTokenOfAnotherList(t *testing.T) {
 	apitest.Call{As: apitest.Admin, Method: http.MethodGet, Path: other, Org: apitest.Globex}.Do(b).Refused(t, http.StatusForbidden)
 	raw, err := base64.RawURLEncoding.DecodeString(token)
 	require.NoError(t, err)
-	for _, forged := range []string{"x", base64.RawURLEncoding.EncodeToString(raw[:20]), base64.RawURLEncoding.EncodeToString(append(raw, '1')), token[:len(token)-2] + "AA"} {
+	encode := base64.RawURLEncoding.EncodeToString
+	for _, forged := range []string{"x", encode(raw[:20]), encode(append(raw, '1')), token[:len(token)-2] + "AA"} {
 		ask(b, apitest.Admin, "?continue="+forged).RefusedField(t, "query:continue")
 	}
 }
@@ -199,11 +223,13 @@ func TestList_namesTheParameterAtFault(t *testing.T) {
 	b.turned = func(audit.Query) { t.Error("the database was asked") }
 	for query, field := range map[string]string{
 		"?limit=0": "limit", "?limit=501": "limit", "?limit=99999999999999999999": "limit", "?limit=1;2": "limit", "?continue=x": "continue",
-		"?since=yesterday": "since", "?until=1": "until", "?since=2026-13-01T00:00:00Z": "since", "?since=0000-01-01T00:00:00Z": "since", "?since=infinity": "since",
+		"?since=yesterday": "since", "?until=1": "until", "?since=2026-13-01T00:00:00Z": "since", "?since=0000-01-01T00:00:00Z": "since",
+		"?since=infinity":                  "since",
 		"?until=9999-12-31T23:59:59-14:00": "until", "?since=2026-01-02T00:00:00Z&until=2026-01-01T00:00:00Z": "until", "?since=2026-01-01": "since",
 		"?since=2026-01-01T00:00:00Z&since=2026-01-01T00:00:00Z": "since", "?workspace=w": "workspace", "?workspace=%25": "workspace",
-		"?actor=a&actor=b": "actor", "?action=a&action=b": "action", "?object=%00": "object", "?actor=%ff": "actor", "?action=" + strings.Repeat("a", 513): "action",
-		"?code=600": "code", "?code=4x": "code", "?code=4XX": "code", "?code=0": "code", "?code=200;DROP": "code", "?code=403&code=404": "code",
+		"?actor=a&actor=b": "actor", "?action=a&action=b": "action", "?object=%00": "object", "?actor=%ff": "actor",
+		"?action=" + strings.Repeat("a", 513): "action",
+		"?code=600":                           "code", "?code=4x": "code", "?code=4XX": "code", "?code=0": "code", "?code=200;DROP": "code", "?code=403&code=404": "code",
 	} {
 		ask(&freshLimit{b, t}, apitest.Admin, strings.ReplaceAll(query, ";", "%3B")).RefusedField(t, "query:"+field)
 	}

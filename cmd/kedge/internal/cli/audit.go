@@ -18,8 +18,10 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
-var auditColumns = table{{"TIME", "time"}, {"STAGE", "stage"}, {"ACTOR", "actor"}, {"ACTION", "action"}, {"OBJECT", "object"}, {"CODE", "code"}, {"FACTS", "facts"},
-	{"WORKSPACE", "workspace", wide}, {"ID", "id", wide}}
+var auditColumns = table{
+	{"TIME", "time"}, {"STAGE", "stage"}, {"ACTOR", "actor"}, {"ACTION", "action"}, {"OBJECT", "object"}, {"CODE", "code"}, {"FACTS", "facts"},
+	{"WORKSPACE", "workspace", wide}, {"ID", "id", wide},
+}
 
 // auditExports are the formats of -o that the hub writes.
 var auditExports = map[string]string{"csv": client.CSV, "ndjson": client.NDJSON}
@@ -41,8 +43,9 @@ func (a *app) auditCommand() *cobra.Command {
 first. For its admins, and with --workspace for those of the workspace. A change has two
 events: the intent with what was decided, and the outcome with the status of the answer.
 The events are those of all replicas of the hub.`,
-		Example: "  kedge audit\n  kedge audit --since 7d --actor bob\n  kedge audit --action members --code 4xx -o wide\n  kedge audit --since 2026-03-01T00:00:00Z -o csv > march.csv",
-		Args:    noArgs,
+		Example: "  kedge audit\n  kedge audit --since 7d --actor bob\n  kedge audit --action members --code 4xx -o wide\n" +
+			"  kedge audit --since 2026-03-01T00:00:00Z -o csv > march.csv",
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			o, _, err := a.inOrg(ctx, org)

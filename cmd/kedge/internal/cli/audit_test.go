@@ -30,13 +30,16 @@ func TestAudit_listsTheEventsOfADay(t *testing.T) {
 	require.WithinDuration(t, time.Now().Add(-24*time.Hour), since, time.Minute)
 	require.Equal(t, orgUUID, (*asked)[0].org)
 
-	code, out, errOut = b.run(t, "audit", "--since", "7d", "--until", "1h", "--actor", "alice", "--action", "members", "--workspace", wsUUID, "--object", "bob", "--code", "4xx", "-o", "wide")
+	code, out, errOut = b.run(t, "audit", "--since", "7d", "--until", "1h", "--actor", "alice", "--action", "members", "--workspace", wsUUID,
+		"--object", "bob", "--code", "4xx", "-o", "wide")
 	require.Zero(t, code, errOut)
 	require.Contains(t, out, "WORKSPACE")
 	query, err = url.ParseQuery((*asked)[1].query)
 	require.NoError(t, err)
 	require.NotEmpty(t, query.Get("until"))
-	require.Equal(t, "alice members "+wsUUID+" bob 4xx", query.Get("actor")+" "+query.Get("action")+" "+query.Get("workspace")+" "+query.Get("object")+" "+query.Get("code"))
+	for name, want := range map[string]string{"actor": "alice", "action": "members", "workspace": wsUUID, "object": "bob", "code": "4xx"} {
+		require.Equal(t, want, query.Get(name))
+	}
 
 	code, out, errOut = b.run(t, "audit", "-o", "json")
 	require.Zero(t, code, errOut)
