@@ -67,7 +67,7 @@ func (c *comparison) bot(b *v1alpha1.Bot) {
 		d.Wanted, d.Found = Nothing, "a bot of a Workspace that does not exist"
 		c.add(d)
 		return
-	case ws.Deleted() || !ws.KCPReady:
+	case ws.Deleted() || !ws.KCPReady || !c.isMade(b.CreationTimestamp, b.Status.Phase):
 		return
 	}
 	d.Place = c.place(ws.ClusterID)

@@ -10,6 +10,7 @@ import (
 	"github.com/kcp-dev/sdk/apis/core"
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/freeze"
@@ -86,6 +87,14 @@ func Compare(s State) (found []Difference, compared int) {
 	return c.found, c.compared
 }
 
+// making is the time in which what is new may still be incomplete.
+const making = time.Minute
+
+// isMade reports whether something is complete, or should be by now.
+func (c *comparison) isMade(created metav1.Time, phase v1alpha1.Phase) bool {
+	return phase == v1alpha1.PhaseReady || c.now.Sub(created.Time) > making
+}
+
 func (c *comparison) add(d Difference) { c.found = append(c.found, d) }
 
 // place is the path of a logical cluster in the tree, or its ID if it is none of the tree's.
@@ -120,7 +129,7 @@ func (c *comparison) organizations() {
 	}
 	for _, org := range c.Views.Orgs() {
 		c.compared++
-		if !org.DeletionTimestamp.IsZero() {
+		if !org.DeletionTimestamp.IsZero() || !c.isMade(org.CreationTimestamp, org.Status.Phase) {
 			continue
 		}
 		key := c.Organization(org.UUID())
@@ -193,6 +202,15 @@ func exports(bindings []*kcpapisv1alpha2.APIBinding) string {
 // claims compares claims with what they are for.
 func (c *comparison) claims(d Difference, of string, claims []v1alpha1.Claim, existing []string) {
 	c.compared += len(claims)
+	// Claims that are being carried out, and what was made for them, are left out.
+	coming := func(claim v1alpha1.Claim) bool {
+		return claim.Request != nil && !c.isMade(claim.Request.RequestedAt, "")
+	}
+	existing = slices.DeleteFunc(slices.Clone(existing), func(uuid string) bool {
+		claim, ok := tenancy.FindClaim(claims, uuid)
+		return ok && coming(claim)
+	})
+	claims = slices.DeleteFunc(slices.Clone(claims), coming)
 	settled, err := tenancy.SettleClaims(claims, existing, tenancy.Claimed{
 		Claims: func() ([]v1alpha1.Claim, error) { return claims, nil },
 		Make:   func(v1alpha1.Claim) error { return nil },

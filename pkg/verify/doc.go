@@ -6,7 +6,8 @@
 // views of a running hub shows.
 //
 // kcp has no snapshot over all workspaces, and a hub that runs changes what is compared. So a difference
-// counts if it is there a while later, unchanged: what a controller is about to do is none.
+// counts if it is there a while later, unchanged: what a controller is about to do is none. What is new and
+// not Ready yet is left out for a minute.
 //
 // Each difference names the controller that heals it, or says what a person has to do. A repair only
 // enqueues keys: no write of a controller is repeated here.

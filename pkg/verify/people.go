@@ -19,7 +19,7 @@ func (c *comparison) people() {
 	}
 	for _, key := range c.Views.Users.Keys() {
 		u, ok := c.Views.ByName(key.Name)
-		if !ok || !u.DeletionTimestamp.IsZero() {
+		if !ok || !u.DeletionTimestamp.IsZero() || u.Status.DeletionRequestedAt != nil {
 			continue
 		}
 		c.compared++

@@ -149,7 +149,29 @@ func TestLook_findsEachPlantedDifference(t *testing.T) {
 		"a Workspace without a claim": {func(w *world) {
 			edit(w, orgs, named[*v1alpha1.Organization]("acme"), func(o *v1alpha1.Organization) { o.Spec.WorkspaceClaims = nil })
 		}, []string{"claim acme: organization"}},
-		"an Organization without a workspace": {func(w *world) { w.Put(orgs, tenancy.NewOrganization("o9", "Nine", "")) }, []string{"organization o9: organization"}},
+		"an Organization without a workspace": {func(w *world) {
+			o := tenancy.NewOrganization("o9", "Nine", "")
+			o.Status.Phase = v1alpha1.PhaseReady
+			w.Put(orgs, o)
+		}, []string{"organization o9: organization"}},
+		"an old claim that nobody carried out": {func(w *world) {
+			edit(w, users, named[*v1alpha1.User]("bob"), func(u *v1alpha1.User) {
+				u.Spec.OrgClaims = []v1alpha1.Claim{tenancy.NewClaim("o9", "Nine", "bob", "", metav1.NewTime(time.Now().Add(-time.Hour)))}
+			})
+		}, []string{"claim bob: user"}},
+		"what is being made is none": {func(w *world) {
+			o := tenancy.NewOrganization("o9", "Nine", "alice")
+			w.Put(orgs, o)
+			w.place(inAcme, "w2", "c-w2", "root:kedge:orgs:acme:w2", nil)
+			edit(w, inAcme, named[*kcptenancyv1alpha1.Workspace]("w2"), func(ws *kcptenancyv1alpha1.Workspace) { ws.Annotations = nil })
+			edit(w, orgs, named[*v1alpha1.Organization]("acme"), func(o *v1alpha1.Organization) {
+				o.Spec.WorkspaceClaims = append(o.Spec.WorkspaceClaims, tenancy.NewClaim("w2", "Two", "alice", "", metav1.Now()))
+			})
+			edit(w, users, named[*v1alpha1.User]("alice"), func(u *v1alpha1.User) {
+				u.Spec.OrgClaims = append(u.Spec.OrgClaims, tenancy.NewClaim("o9", "Nine", "alice", "", metav1.Now()))
+			})
+			w.Put(inAcme, tenancy.NewBot("new", "w1", "New", v1alpha1.RoleMember, "alice", ""))
+		}, nil},
 		"a workspace without an Organization": {func(w *world) { w.place(orgs, "o9", "c-o9", "root:kedge:orgs:o9", nil) }, []string{"workspace o9: by hand"}},
 		"a Workspace in the workspace of nobody": {func(w *world) { w.place("c-gone", "w9", "c-w9", "root:kedge:orgs:gone:w9", nil) },
 			[]string{"workspace w9: by hand"}},

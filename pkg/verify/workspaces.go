@@ -39,7 +39,7 @@ func (c *comparison) workspace(org tenancy.Org, ws *kcptenancyv1alpha1.Workspace
 	if decoded.KCPReady {
 		c.active(d, ws.Spec.Cluster, deleted)
 	}
-	if deleted || !decoded.KCPReady {
+	if deleted || !decoded.KCPReady || !c.isMade(decoded.CreatedAt, decoded.Status.Phase) {
 		return
 	}
 	c.apis(d, c.childAPIs, ws.Spec.Cluster)

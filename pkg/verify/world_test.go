@@ -100,6 +100,7 @@ func login(name, user string) *v1alpha1.Session {
 func (w *world) places() {
 	o := tenancy.NewOrganization("acme", "ACME", "alice")
 	o.Spec.WorkspaceClaims = []v1alpha1.Claim{{UUID: "w1"}}
+	o.Status.Phase = v1alpha1.PhaseReady
 	w.Put(orgs, o)
 	w.place(orgs, "acme", inAcme, "root:kedge:orgs:acme", nil)
 	w.place(inAcme, "w1", inW1, "root:kedge:orgs:acme:w1", nil)
@@ -116,6 +117,7 @@ func (w *world) places() {
 func (w *world) place(in, name, cluster, path string, labels map[string]string) {
 	ws := &kcptenancyv1alpha1.Workspace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
 	ws.Spec.Cluster, ws.Status.Phase = cluster, kcpcorev1alpha1.LogicalClusterPhaseReady
+	ws.Annotations = map[string]string{v1alpha1.StatusAnnotation: `{"phase":"Ready"}`}
 	w.Put(in, ws)
 	w.Put(cluster, logicalCluster(in, name, path))
 }
@@ -142,7 +144,7 @@ func (w *world) content(cluster string) {
 func robot() *v1alpha1.Bot {
 	b := tenancy.NewBot("robot", "w1", "Robot", v1alpha1.RoleMember, "alice", "")
 	b.Spec.Tokens = []v1alpha1.BotToken{{ID: token, CreatedAt: metav1.Now(), ExpiresAt: metav1.NewTime(time.Now().Add(time.Hour)), SecretUID: secret}}
-	b.Status.ServiceAccountUID, b.Status.AuthorizedRole = account, v1alpha1.RoleMember
+	b.Status.Phase, b.Status.ServiceAccountUID, b.Status.AuthorizedRole = v1alpha1.PhaseReady, account, v1alpha1.RoleMember
 	return b
 }
 
