@@ -254,6 +254,7 @@ func bots(t *testing.T, s *scene, alice *person) {
 	alice.sees("No tokens")
 	require.Equal(t, http.StatusUnauthorized, me())
 	rotates(alice)
+	warns(alice)
 	trusts(s, alice)
 	alice.press("Bots")
 	alice.sees("CI " + hostile)
@@ -289,6 +290,28 @@ func rotates(alice *person) {
 	alice.press("Revoke all")
 	alice.press("Revoke")
 	alice.sees("No tokens")
+}
+
+// warns shows a bot with a token that ends within two weeks, and with none.
+func warns(alice *person) {
+	alice.press("New token")
+	alice.fills("Name", "weekly")
+	alice.fills("Expires after", "604800")
+	alice.press("Issue")
+	alice.press("I have saved it")
+	alice.sees("A token ends soon")
+	alice.press("Bots")
+	alice.sees("A token of a bot ends soon")
+	alice.sees("days left")
+	alice.looks("bots-ending")
+	alice.press("CI " + hostile)
+	alice.pressIn("weekly", "Revoke")
+	alice.press("Revoke")
+	alice.sees("No tokens")
+	alice.press("Bots")
+	alice.sees("Next to end")
+	alice.misses("ends soon")
+	alice.press("CI " + hostile)
 }
 
 // trusts has the bot trust a job, and not any more.
