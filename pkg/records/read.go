@@ -96,7 +96,7 @@ func (r *Reader) Events(ctx context.Context, q audit.Query) (page audit.Page, er
 	within.and(filters)
 	within.add("NOT outsider")
 	rows, err := r.db.reads.QueryContext(ctx,
-		r.db.query("SELECT "+order+", event FROM audit_events WHERE "+within.text()+" ORDER BY "+descending+" LIMIT ?"), //nolint:gosec // constants
+		r.db.query("SELECT "+order+", event FROM audit_events WHERE "+within.text()+" ORDER BY "+descending+" LIMIT ?"),
 		append(within.values, q.Limit+1)...)
 	if err != nil {
 		return page, unavailable(err)
@@ -133,7 +133,7 @@ func (r *Reader) Events(ctx context.Context, q audit.Query) (page audit.Page, er
 func (r *Reader) lastScanned(ctx context.Context, within conditions) (*audit.Position, error) {
 	var p audit.Position
 	err := r.db.reads.QueryRowContext(ctx,
-		r.db.query("SELECT "+order+" FROM audit_events WHERE "+within.text()+" ORDER BY "+descending+" LIMIT 1 OFFSET ?"), //nolint:gosec // constants
+		r.db.query("SELECT "+order+" FROM audit_events WHERE "+within.text()+" ORDER BY "+descending+" LIMIT 1 OFFSET ?"),
 		append(within.values, maxScanned-1)...).Scan((*moment)(&p.Time), &p.Replica, &p.Log, &p.Seq)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil

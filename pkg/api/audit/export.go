@@ -135,26 +135,28 @@ type column struct {
 }
 
 // columns are those of CSV. Objects but the actor are JSON in one cell.
-var columns = []column{
-	{"id", func(e rest.AuditEvent) string { return e.ID }},
-	{"time", func(e rest.AuditEvent) string { return e.Time.Format(time.RFC3339Nano) }},
-	{"stage", func(e rest.AuditEvent) string { return e.Stage }},
-	{"action", func(e rest.AuditEvent) string { return e.Action }},
-	{"actor.kind", func(e rest.AuditEvent) string { return e.Actor.Kind }},
-	{"actor.user", func(e rest.AuditEvent) string { return e.Actor.User }},
-	{"actor.bot", func(e rest.AuditEvent) string { return e.Actor.Bot }},
-	{"actor.token", func(e rest.AuditEvent) string { return e.Actor.Token }},
-	{"workspace", func(e rest.AuditEvent) string { return e.Workspace }},
-	{"cluster", func(e rest.AuditEvent) string { return e.Cluster }},
-	{"object", func(e rest.AuditEvent) string { return e.Object }},
-	{"code", func(e rest.AuditEvent) string {
-		if e.Code == 0 {
-			return ""
-		}
-		return strconv.Itoa(e.Code)
-	}},
-	{"facts", func(e rest.AuditEvent) string { return cellOf(e.Facts) }},
-	{"resource", func(e rest.AuditEvent) string { return cellOf(e.Resource) }},
+func columns() []column {
+	return []column{
+		{"id", func(e rest.AuditEvent) string { return e.ID }},
+		{"time", func(e rest.AuditEvent) string { return e.Time.Format(time.RFC3339Nano) }},
+		{"stage", func(e rest.AuditEvent) string { return e.Stage }},
+		{"action", func(e rest.AuditEvent) string { return e.Action }},
+		{"actor.kind", func(e rest.AuditEvent) string { return e.Actor.Kind }},
+		{"actor.user", func(e rest.AuditEvent) string { return e.Actor.User }},
+		{"actor.bot", func(e rest.AuditEvent) string { return e.Actor.Bot }},
+		{"actor.token", func(e rest.AuditEvent) string { return e.Actor.Token }},
+		{"workspace", func(e rest.AuditEvent) string { return e.Workspace }},
+		{"cluster", func(e rest.AuditEvent) string { return e.Cluster }},
+		{"object", func(e rest.AuditEvent) string { return e.Object }},
+		{"code", func(e rest.AuditEvent) string {
+			if e.Code == 0 {
+				return ""
+			}
+			return strconv.Itoa(e.Code)
+		}},
+		{"facts", func(e rest.AuditEvent) string { return cellOf(e.Facts) }},
+		{"resource", func(e rest.AuditEvent) string { return cellOf(e.Resource) }},
+	}
 }
 
 // cellOf is a value as JSON in one cell.
@@ -180,8 +182,9 @@ func harmless(cell string) string {
 }
 
 func beginCSV(w io.Writer) error {
-	names := make([]string, len(columns))
-	for i, c := range columns {
+	all := columns()
+	names := make([]string, len(all))
+	for i, c := range all {
 		names[i] = c.name
 	}
 	return writeRows(w, func(rows *csv.Writer) error { return rows.Write(names) })
@@ -189,10 +192,11 @@ func beginCSV(w io.Writer) error {
 
 func writeCSV(w io.Writer, events []audit.Event) error {
 	return writeRows(w, func(rows *csv.Writer) error {
-		cells := make([]string, len(columns))
+		all := columns()
+		cells := make([]string, len(all))
 		for _, e := range events {
 			view := viewOf(e)
-			for i, c := range columns {
+			for i, c := range all {
 				cells[i] = harmless(c.value(view))
 			}
 			if err := rows.Write(cells); err != nil {

@@ -23,8 +23,10 @@ var auditColumns = table{
 	{"WORKSPACE", "workspace", wide}, {"ID", "id", wide},
 }
 
-// auditExports are the formats of -o that the hub writes.
-var auditExports = map[string]string{"csv": client.CSV, "ndjson": client.NDJSON}
+// auditExport is the media type of a format of -o that the hub writes. It is empty for the others.
+func auditExport(format string) string {
+	return map[string]string{"csv": client.CSV, "ndjson": client.NDJSON}[format]
+}
 
 // audited is an organization or a workspace.
 type audited interface {
@@ -84,7 +86,7 @@ The events are those of all replicas of the hub.`,
 }
 
 func (a *app) printAudit(ctx context.Context, of audited, query client.AuditQuery, output format) error {
-	if mediaType, ok := auditExports[output.value]; ok {
+	if mediaType := auditExport(output.value); mediaType != "" {
 		return of.ExportAudit(ctx, query, mediaType, a.Out)
 	}
 	events := of.Audit(ctx, query)
