@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -115,11 +116,33 @@ func TestSIGTERM_drainsAndSucceeds(t *testing.T) {
 	watch, err := h.HTTP.Do(request)
 	require.NoError(t, err)
 	defer func() { _ = watch.Body.Close() }()
+	framework.Eventually(t, framework.Long, func() error {
+		if code, out := verifies(t, h.dir); code != 0 {
+			return fmt.Errorf("kedge-hub verify ends with %d: %s", code, out)
+		}
+		return nil
+	})
 	began := time.Now()
 	require.NoError(t, h.Stop(), "%s", h.Output)
 	// An open watch must not delay the end until the drain timeout.
 	require.Less(t, time.Since(began), 20*time.Second)
 	require.NotContains(t, h.Output.String(), framework.Token("alice"))
+	code, out := verifies(t, h.dir)
+	require.Equal(t, 2, code, "%s", out)
+	require.Contains(t, out, "start the hub")
+}
+
+// verifies compares what a hub derives with kedge-hub verify.
+func verifies(t *testing.T, dir string) (code int, out string) {
+	t.Helper()
+	program, err := framework.Bin("kedge-hub")
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), program, "verify", "--data-dir", dir)
+	raw, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil {
+		require.NoError(t, err)
+	}
+	return cmd.ProcessState.ExitCode(), string(raw)
 }
 
 func TestBadFlags_nameTheFlagAndTheFix(t *testing.T) {
