@@ -21,7 +21,7 @@ import (
 // verifying returns the configuration of a hub with an embedded kcp, in a folder whose path a socket can have.
 func verifying(t *testing.T, change ...func(*Options)) Config {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "verify")
+	dir, err := os.MkdirTemp("", "verify") //nolint:usetesting // the path of a socket has to be short
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	o := NewOptions()
@@ -121,7 +121,7 @@ users: [{name: u, user: {token: t}}]
 func TestListenLocal_isForTheUserOfTheHubAlone(t *testing.T) {
 	t.Parallel()
 	path := localSocket(verifying(t))
-	require.NoError(t, os.Mkdir(filepath.Dir(path), 0o755)) //nolint:gosec // somebody made it too open
+	require.NoError(t, os.Mkdir(filepath.Dir(path), 0o755))
 	first, err := listenLocal(t.Context(), path)
 	require.NoError(t, err)
 	for file, mode := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700} {

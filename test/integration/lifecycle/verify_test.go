@@ -74,7 +74,7 @@ func clean(t *testing.T, o server.Options) {
 // difference is found, and healed or named.
 func TestVerify(t *testing.T) {
 	t.Parallel()
-	dir, err := os.MkdirTemp("", "verify")
+	dir, err := os.MkdirTemp("", "verify") //nolint:usetesting // the path of a socket has to be short
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	root := framework.NewRoot()
