@@ -24,6 +24,8 @@ const (
 	// Settle is the time for which a difference has to be there. Controllers carry most changes out within a
 	// second.
 	Settle = 3 * time.Second
+	// looks is the number of looks in that time, so that what is mended during it is left out.
+	looks = 6
 	// repairTime is the time that controllers get for a repair.
 	repairTime = 20 * time.Second
 	// pageSize is the number of logical clusters that are read at a time.
@@ -90,19 +92,24 @@ func (l *look) report(ctx context.Context, repair func(Difference) error) (Repor
 	return r, err
 }
 
-// steady returns the differences that are there for a while.
+// steady returns the differences that are there for a while: those that each of several looks finds. It ends when
+// nothing is left.
 func (l *look) steady(ctx context.Context) ([]Difference, error) {
-	before, err := l.compare(ctx)
-	if err != nil || len(before) == 0 {
-		return nil, err
+	found, err := l.compare(ctx)
+	for range looks {
+		if err != nil || len(found) == 0 {
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", ErrNotLooked, ctx.Err())
+		case <-time.After(l.Settle / looks):
+		}
+		var now []Difference
+		now, err = l.compare(ctx)
+		found = both(found, now)
 	}
-	select {
-	case <-ctx.Done():
-		return nil, fmt.Errorf("%w: %w", ErrNotLooked, ctx.Err())
-	case <-time.After(l.Settle):
-	}
-	now, err := l.compare(ctx)
-	return both(before, now), err
+	return found, err
 }
 
 // repair has controllers heal what they can, and looks again.

@@ -242,7 +242,7 @@ func TestLook_leavesOutWhatIsMendedMeanwhile(t *testing.T) {
 		}
 		return nil
 	})
-	w.Settle = time.Second
+	w.Settle = 6 * time.Second
 	r, err := verify.Look(t.Context(), w.Source, nil)
 	require.NoError(t, err)
 	require.Empty(t, r.Differences)
