@@ -140,7 +140,7 @@ func (a *assembly) login(people httpmw.Authentication, tokens auth.Authenticator
 	c := a.hub.config
 	h := &login.Handler{
 		Sessions: a.sessions, Devices: a.sessions, KeepGrant: a.sessions.KeepGrant, Keyring: a.keyring,
-		SignUp: people.UserOf, Owner: a.keyring.Owner(a.views.Session), Audit: a.auditor.Record, Metrics: counted,
+		SignUp: people.UserOf, SessionOf: a.keyring.Session(a.views.Session), Audit: a.auditor.Record, Metrics: counted,
 		Available: a.available.Wait, Limits: a.hub.limits.Logins(c.Limits.LoginRates()),
 		NewSecret: func() string { return rand.Text() + rand.Text() },
 		Clock:     a.clock, ExternalURL: c.ExternalURL, Invitations: a.invitationCookies(),

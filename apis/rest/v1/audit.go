@@ -94,8 +94,10 @@ type AuditFacts struct {
 	Reason string `json:"reason,omitempty"`
 	// All is true if all tokens of a bot, or all Sessions of a person, end.
 	All bool `json:"all,omitempty"`
-	// Session is the metadata.name of a Session that ends.
-	Session string `json:"session,omitempty"`
+	// Session is the metadata.name of a Session that ends, or that gets tokens. Generation is that of the
+	// secret which it gets with them: earlier ones work no longer.
+	Session    string `json:"session,omitempty"`
+	Generation int64  `json:"generation,omitempty"`
 	// Slug and Export are those of a catalog entry. Export is path and name of an APIExport.
 	Slug   string `json:"slug,omitempty"`
 	Export string `json:"export,omitempty"`

@@ -12,6 +12,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/pkg/api/login"
 	"github.com/faroshq/kedge-hub/pkg/audit"
+	"github.com/faroshq/kedge-hub/pkg/auth/session"
 )
 
 func TestAudit_whatCannotBeWrittenLogsNobodyIn(t *testing.T) {
@@ -62,6 +63,8 @@ func TestAudit_hasTheTokensOfASession(t *testing.T) {
 	require.Equal(t, audit.StageOutcome, h.events[0].Stage)
 	require.Equal(t, "token authorization_code", h.events[0].Action)
 	require.Equal(t, "alice", h.events[0].User)
+	require.Equal(t, "session-of-alice", h.events[0].Session)
+	require.EqualValues(t, 3, h.events[0].Generation, "an earlier secret must not work again after a restore")
 }
 
 // A secret that is presented again may be a stolen one, and its session ends.
@@ -75,11 +78,11 @@ func TestAudit_hasRefusedTokens(t *testing.T) {
 	h.browser(t).post("/auth/token", device).oauthError(t, http.StatusBadRequest, "authorization_pending")
 	require.Empty(t, h.events)
 	h.browser(t).post("/auth/token", code).oauthError(t, http.StatusBadRequest, "invalid_grant")
-	h.sessions.fails = invalidGrant()
+	h.sessions.fails = &session.Error{Code: session.CodeInvalidGrant, Description: "the session has ended", Ended: "stolen"}
 	h.browser(t).post("/auth/token", url.Values{"client_id": {"kedge-cli"}, "grant_type": {"refresh_token"}, "refresh_token": secrets}).
 		oauthError(t, http.StatusBadRequest, "invalid_grant")
 	require.Equal(t, []login.Event{
 		{Stage: audit.StageOutcome, Action: "token authorization_code", Code: http.StatusBadRequest},
-		{Stage: audit.StageOutcome, Action: "token refresh_token", Code: http.StatusBadRequest, User: "alice"},
+		{Stage: audit.StageOutcome, Action: "token refresh_token", Code: http.StatusBadRequest, User: "alice", Session: "stolen"},
 	}, h.events)
 }

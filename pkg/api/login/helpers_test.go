@@ -127,12 +127,16 @@ func newHubThat(t testing.TB, idp login.Provider, tokens func(context.Context, s
 			h.kept = append(h.kept, u.Name)
 			return h.sessions.fails
 		},
-		Metrics: counted,
-		SignUp:  h.signUp,
-		Owner:   h.sessions.owner,
+		Metrics:   counted,
+		SignUp:    h.signUp,
+		SessionOf: h.sessions.sessionOf,
 		Audit: func(_ context.Context, e audit.Event) error {
 			if h.unaudited == nil {
-				h.events = append(h.events, login.Event{Stage: e.Stage, User: e.Actor.User, Issuer: e.Actor.Issuer, Action: e.Action, Code: e.Code})
+				of := login.Event{Stage: e.Stage, User: e.Actor.User, Issuer: e.Actor.Issuer, Action: e.Action, Code: e.Code}
+				if e.Facts != nil {
+					of.Session, of.Generation = e.Facts.Session, e.Facts.Generation
+				}
+				h.events = append(h.events, of)
 			}
 			return h.unaudited
 		},

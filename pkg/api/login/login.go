@@ -98,6 +98,10 @@ type Event struct {
 	Action string
 	// Code is the HTTP status of an outcome.
 	Code int
+	// Session is the metadata.name of the Session that ends or gets tokens. Generation is that of the secret
+	// that it gets with them.
+	Session    string
+	Generation int64
 }
 
 // event is the event in the audit log.
@@ -106,7 +110,11 @@ func (e Event) event() audit.Event {
 	if e.User == "" {
 		by.Kind = audit.ActorAnonymous
 	}
-	return audit.Event{Stage: e.Stage, Actor: by, Action: e.Action, Code: e.Code}
+	of := audit.Event{Stage: e.Stage, Actor: by, Action: e.Action, Code: e.Code}
+	if e.Session != "" {
+		of.Facts = &audit.Facts{Session: e.Session, Generation: e.Generation}
+	}
+	return of
 }
 
 // Handler serves /auth and the metadata of the authorization server.
@@ -131,9 +139,8 @@ type Handler struct {
 	SignUp func(ctx context.Context, id *auth.Identity) (*v1alpha1.User, error)
 	// Invitations keep an Invitation in the browser during a login.
 	Invitations httpmw.InvitationCookies
-	// Owner returns the name of the User and the client of the session of a secret or a cookie,
-	// for the audit log.
-	Owner func(secret string) (user string, client v1alpha1.SessionClient, ok bool)
+	// SessionOf returns the Session of a secret or a cookie, for the audit log.
+	SessionOf func(secret string) (*v1alpha1.Session, bool)
 	// Audit writes an event. Nobody is logged in if the error of an intent is not nil.
 	Audit func(context.Context, audit.Event) error
 	// Metrics counts logins; nil counts nothing.

@@ -72,7 +72,7 @@ func TestLogout_endsTheSessionOfTheCookie(t *testing.T) {
 	b.do(http.MethodPost, "/auth/logout", "", "").page(t, http.StatusOK)
 	require.Empty(t, b.cookies)
 	require.Empty(t, h.sessions.cookies)
-	require.Equal(t, both(login.Event{User: "alice", Action: "logout portal", Code: http.StatusOK}), h.events)
+	require.Equal(t, both(login.Event{User: "alice", Action: "logout portal", Code: http.StatusOK, Session: "session-of-alice"}), h.events)
 	require.Equal(t, "/ui/", b.post("/auth/logout", url.Values{"return_to": {"/ui/"}}).location(t).String(), "again, without a cookie")
 	b.cookies[sessionCookie] = "ended"
 	b.post("/auth/logout", nil).page(t, http.StatusOK)

@@ -29,9 +29,10 @@ func (h *Handler) revoke(w http.ResponseWriter, r *http.Request, in params) erro
 
 // end ends the session of a secret or of a cookie, if there is one.
 func (h *Handler) end(r *http.Request, secret string) error {
-	user, client, known := h.Owner(secret)
-	logout := Event{User: user, Action: "logout " + string(client)}
+	held, known := h.SessionOf(secret)
+	var logout Event
 	if known {
+		logout = Event{User: held.Spec.UserRef.Name, Action: "logout " + string(held.Spec.Client), Session: held.Name}
 		// A logout takes rights away, so it does not depend on the audit log.
 		_ = h.intend(r, logout)
 	}

@@ -47,7 +47,7 @@ func invalidGrant() error {
 func (s *sessions) tokens(l session.Login) session.Tokens {
 	secret := "secret-" + rand.Text()
 	s.secrets[secret], s.made[secret] = l, true
-	return session.Tokens{IDToken: l.Grant.IDToken, ExpiresAt: now.Add(time.Hour), Secret: secret, User: l.User.Name}
+	return session.Tokens{IDToken: l.Grant.IDToken, ExpiresAt: now.Add(time.Hour), Secret: secret, User: l.User.Name, Session: sessionOf(l.User.Name), Generation: 3}
 }
 
 func (s *sessions) Authorize(_ context.Context, l session.Login) (string, error) {
@@ -111,15 +111,17 @@ func (s *sessions) Revoke(_ context.Context, secret string) error {
 	return nil
 }
 
-func (s *sessions) owner(secret string) (string, v1alpha1.SessionClient, bool) {
-	if user, ok := s.cookies[secret]; ok {
-		return user, v1alpha1.SessionPortal, true
+// sessionOf is the name of the Session of a person.
+func sessionOf(user string) string { return "session-of-" + user }
+
+func (s *sessions) sessionOf(secret string) (*v1alpha1.Session, bool) {
+	user, client := s.cookies[secret], v1alpha1.SessionPortal
+	if l, ok := s.secrets[secret]; ok {
+		user, client = l.User.Name, v1alpha1.SessionCLI
 	}
-	l, ok := s.secrets[secret]
-	if !ok {
-		return "", "", false
-	}
-	return l.User.Name, v1alpha1.SessionCLI, true
+	held := &v1alpha1.Session{}
+	held.Name, held.Spec.UserRef.Name, held.Spec.Client = sessionOf(user), user, client
+	return held, user != ""
 }
 
 func (s *sessions) StartDevice(_ context.Context, d session.DeviceRequest) (session.Device, error) {

@@ -3,6 +3,7 @@ package login
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -37,11 +38,16 @@ func (h *Handler) token(w http.ResponseWriter, r *http.Request, in params) error
 	default:
 		return unsupportedGrant("authorization_code, refresh_token or " + deviceGrant)
 	}
-	issued := Event{User: t.User, Action: "token " + grantType}
+	issued := Event{User: t.User, Action: "token " + grantType, Session: t.Session, Generation: t.Generation}
 	if err != nil {
 		e := refusalOf(r, err)
 		if e.code != session.CodeAuthorizationPending && e.code != session.CodeSlowDown {
-			issued.User, _, _ = h.Owner(in["refresh_token"])
+			if held, ok := h.SessionOf(in["refresh_token"]); ok {
+				issued.User = held.Spec.UserRef.Name
+			}
+			if refusal := (*session.Error)(nil); errors.As(err, &refusal) {
+				issued.Session = refusal.Ended
+			}
 			h.record(r, issued, e.status)
 		}
 		return e

@@ -133,7 +133,7 @@ func TestRevoke_answersAlike(t *testing.T) {
 		require.Equal(t, unknown, h.browser(t).post("/auth/revoke", url.Values{"client_id": {"kedge-cli"}, "token": {secret}}))
 	}
 	require.Empty(t, h.sessions.secrets)
-	require.Equal(t, login.Event{Stage: audit.StageOutcome, User: "alice", Action: "logout cli", Code: http.StatusOK}, h.events[len(h.events)-1])
+	require.Equal(t, login.Event{Stage: audit.StageOutcome, User: "alice", Action: "logout cli", Code: http.StatusOK, Session: "session-of-alice"}, h.events[len(h.events)-1])
 	h.sessions.fails = unavailable("kcp is unavailable")
 	h.browser(t).post("/auth/revoke", url.Values{"client_id": {"kedge-cli"}, "token": {"x"}}).oauthError(t, http.StatusServiceUnavailable, "temporarily_unavailable")
 }

@@ -143,10 +143,10 @@ func (s *Service) PollDevice(ctx context.Context, deviceCode string) (Tokens, er
 		return Tokens{}, refused("the device code is not valid" + loginAgain)
 	}
 	if s.tooFast(id) {
-		return Tokens{}, &Error{CodeSlowDown, "the device polls too often; wait five seconds longer"}
+		return Tokens{}, &Error{Code: CodeSlowDown, Description: "the device polls too often; wait five seconds longer"}
 	}
 	held, err := s.Devices.GetDevice(ctx, id)
-	expired := &Error{CodeExpiredToken, "the device code has expired" + loginAgain}
+	expired := &Error{Code: CodeExpiredToken, Description: "the device code has expired" + loginAgain}
 	switch {
 	case errs.Is(err, errs.NotFound):
 		return Tokens{}, expired
@@ -156,13 +156,13 @@ func (s *Service) PollDevice(ctx context.Context, deviceCode string) (Tokens, er
 		// The user code was given to another device later.
 		return Tokens{}, expired
 	case held.Denied:
-		return Tokens{}, &Error{CodeAccessDenied, "the login was refused in the browser"}
+		return Tokens{}, &Error{Code: CodeAccessDenied, Description: "the login was refused in the browser"}
 	case held.Session != "":
 		return s.redeemDevice(ctx, held.Session, deviceCode)
 	case !s.undecided(held):
 		return Tokens{}, expired
 	}
-	return Tokens{}, &Error{CodeAuthorizationPending, "nobody has confirmed the login yet"}
+	return Tokens{}, &Error{Code: CodeAuthorizationPending, Description: "nobody has confirmed the login yet"}
 }
 
 // redeemDevice returns the first tokens of a device. A device that polls again within a minute
@@ -244,7 +244,7 @@ func (s *Service) undecided(d tenancy.DeviceLogin) bool {
 }
 
 func errUserCode() error {
-	return &Error{CodeExpiredToken, "the code is unknown, was used or has expired; start again: kedge login --device"}
+	return &Error{Code: CodeExpiredToken, Description: "the code is unknown, was used or has expired; start again: kedge login --device"}
 }
 
 // newUserCode returns letters that a person types. All are equally likely.

@@ -127,7 +127,7 @@ func (s *Service) lost(ctx context.Context, held *v1alpha1.Session, why string) 
 	if err := s.end(ctx, held); err != nil {
 		return err
 	}
-	return refused(why + "; the session has ended" + loginAgain)
+	return endedBy(held, why+"; the session has ended"+loginAgain)
 }
 
 // lease takes the lease on the grant of a User. It waits for another refresh that has it.

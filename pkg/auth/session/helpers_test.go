@@ -230,6 +230,14 @@ func requireCode(t *testing.T, err error, code string) {
 	require.Equal(t, code, refusal.Code, refusal.Description)
 }
 
+// requireEnded requires that a refusal names the Session that it ended; none if name is empty.
+func requireEnded(t *testing.T, err error, name string) {
+	t.Helper()
+	var refusal *session.Error
+	require.ErrorAs(t, err, &refusal)
+	require.Equal(t, name, refusal.Ended)
+}
+
 func requireUnavailable(t *testing.T, err error) {
 	t.Helper()
 	var e *errs.Error

@@ -94,7 +94,7 @@ func (s *Service) create(ctx context.Context, name string, l Login, code *v1alph
 	o.Finalizers = []string{v1alpha1.CascadeFinalizer}
 	created, err := s.Sessions.CreateSession(ctx, o)
 	if errs.Is(err, errs.AlreadyExists) && l.Once != "" {
-		return nil, &Error{CodeAccessDenied, "this login was completed before" + loginAgain}
+		return nil, &Error{Code: CodeAccessDenied, Description: "this login was completed before" + loginAgain}
 	}
 	if err == nil {
 		s.metrics.logins.WithLabelValues(string(l.Client)).Inc()
@@ -211,12 +211,12 @@ func (s *Service) replayed(ctx context.Context, held *v1alpha1.Session) error {
 	if err := s.end(ctx, held); err != nil {
 		return err
 	}
-	return refused("the code was used before; the session has ended" + loginAgain)
+	return endedBy(held, "the code was used before; the session has ended"+loginAgain)
 }
 
 func (s *Service) tokens(held *v1alpha1.Session, kept storedToken) Tokens {
 	return Tokens{
-		IDToken: kept.Token, ExpiresAt: kept.ExpiresAt, User: held.Spec.UserRef.Name,
+		IDToken: kept.Token, ExpiresAt: kept.ExpiresAt, User: held.Spec.UserRef.Name, Session: held.Name, Generation: held.Spec.Generation,
 		Secret: s.Keys.secretOf(v1alpha1.SessionCLI, held.Name, held.Spec.Generation),
 	}
 }

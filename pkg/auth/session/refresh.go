@@ -82,7 +82,7 @@ func (s *Service) accept(ctx context.Context, held *v1alpha1.Session, generation
 	if err := s.end(ctx, held); err != nil {
 		return err
 	}
-	return refused("the refresh token was replaced more than a minute ago and is not valid any more; the session has ended" + loginAgain)
+	return endedBy(held, "the refresh token was replaced more than a minute ago and is not valid any more; the session has ended"+loginAgain)
 }
 
 // rotate makes the successor of a secret the current one, unless it has a successor already.

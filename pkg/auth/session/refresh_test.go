@@ -101,11 +101,15 @@ func TestRefresh_endsTheSessionOfAStolenSecret(t *testing.T) {
 	second, err := f.Refresh(t.Context(), first)
 	require.NoError(t, err)
 	f.pass(time.Minute)
+	require.Equal(t, f.sessionOf(first).Name, second.Session)
+	require.Equal(t, f.sessionOf(first).Spec.Generation, second.Generation)
 	_, err = f.Refresh(t.Context(), first)
 	requireCode(t, err, session.CodeInvalidGrant)
+	requireEnded(t, err, second.Session)
 	require.NotNil(t, f.sessionOf(first).Spec.EndedAt)
 	_, err = f.Refresh(t.Context(), second.Secret)
 	requireCode(t, err, session.CodeInvalidGrant)
+	requireEnded(t, err, "")
 }
 
 func TestRefresh_boundsTheSecretsOfAMinute(t *testing.T) {
@@ -176,6 +180,7 @@ func TestRefresh_endsWhatTheProviderRefuses(t *testing.T) {
 	_, err := f.Refresh(t.Context(), tokens.Secret)
 	requireCode(t, err, session.CodeInvalidGrant)
 	require.ErrorContains(t, err, "kedge login")
+	requireEnded(t, err, tokens.Session)
 	require.NotNil(t, f.sessionOf(tokens.Secret).Spec.EndedAt)
 	_, err = f.Refresh(t.Context(), other.Secret)
 	require.NoError(t, err)

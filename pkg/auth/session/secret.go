@@ -75,22 +75,18 @@ func (k *Keyring) Genuine(presented string) (name string, ok bool) {
 	return "", false
 }
 
-// Owner returns a func that finds the name of the User and the client of the Session that a secret of
-// the command line or a cookie of the portal is for. find is the cache of Sessions.
-func (k *Keyring) Owner(find func(name string) (*v1alpha1.Session, bool)) func(secret string) (user string, client v1alpha1.SessionClient, ok bool) {
-	return func(secret string) (string, v1alpha1.SessionClient, bool) {
+// Session returns a func that finds the Session that a secret of the command line or a cookie of the
+// portal is for. find is the cache of Sessions.
+func (k *Keyring) Session(find func(name string) (*v1alpha1.Session, bool)) func(secret string) (*v1alpha1.Session, bool) {
+	return func(secret string) (*v1alpha1.Session, bool) {
 		name, ok := k.PortalSession(secret)
 		if !ok {
 			name, ok = k.CLISession(secret)
 		}
 		if !ok {
-			return "", "", false
+			return nil, false
 		}
-		s, ok := find(name)
-		if !ok {
-			return "", "", false
-		}
-		return s.Spec.UserRef.Name, s.Spec.Client, true
+		return find(name)
 	}
 }
 

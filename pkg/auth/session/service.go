@@ -118,8 +118,10 @@ type Tokens struct {
 	ExpiresAt time.Time
 	// Secret gets the next tokens.
 	Secret string
-	// User is the metadata.name of the User, for the audit log.
-	User string
+	// User is the metadata.name of the User, Session that of the Session, and Generation is that of Secret,
+	// for the audit log.
+	User, Session string
+	Generation    int64
 }
 
 // The codes of an Error.
@@ -136,14 +138,21 @@ const (
 	CodeExpiredToken = "expired_token"
 )
 
-// Error is a refusal in the terms of OAuth (RFC 6749, RFC 8628). Both fields are for the
-// client.
-type Error struct{ Code, Description string }
+// Error is a refusal in the terms of OAuth (RFC 6749, RFC 8628). Code and Description are for the
+// client. Ended is the metadata.name of the Session that the refusal has ended, for the audit log.
+type Error struct{ Code, Description, Ended string }
 
 // Error returns the description.
 func (e *Error) Error() string { return e.Description }
 
-func refused(description string) error { return &Error{CodeInvalidGrant, description} }
+func refused(description string) error {
+	return &Error{Code: CodeInvalidGrant, Description: description}
+}
+
+// endedBy is a refusal that has ended a Session.
+func endedBy(held *v1alpha1.Session, description string) error {
+	return &Error{Code: CodeInvalidGrant, Description: description, Ended: held.Name}
+}
 
 // loginAgain ends every message after which a person must log in.
 const loginAgain = "; log in again: kedge login"

@@ -48,7 +48,7 @@ func (k storedToken) record() v1alpha1.SessionToken {
 
 func (s *Service) seal(k storedToken) ([]byte, error) {
 	if len(k.Token) > maxIDToken {
-		return nil, &Error{CodeAccessDenied, "the ID token of the identity provider is longer than 32 KiB; ask a platform admin to shorten it"}
+		return nil, &Error{Code: CodeAccessDenied, Description: "the ID token of the identity provider is longer than 32 KiB; ask a platform admin to shorten it"}
 	}
 	plain, err := json.Marshal(k)
 	if err != nil {
