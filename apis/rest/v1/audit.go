@@ -86,6 +86,10 @@ type AuditFacts struct {
 	// by. Issuer is the identity provider of the rule or of the job.
 	Trust  string `json:"trust,omitempty"`
 	Issuer string `json:"issuer,omitempty"`
+	// JobToken identifies the ID token of a job, which is good for one token of a bot; JobTokenExpiresAt is its
+	// end.
+	JobToken          string     `json:"jobToken,omitempty"`
+	JobTokenExpiresAt *time.Time `json:"jobTokenExpiresAt,omitempty"`
 	// Mismatch has the claims for which the trust rules of a bot let a job not in, by the ID of the
 	// rule.
 	Mismatch map[string]string `json:"mismatch,omitempty"`

@@ -112,6 +112,7 @@ func (x *Exchange) issue(ctx context.Context, bot string, job tenancy.Workload, 
 		ID: x.NewUUID(), Name: name, CreatedAt: now, ExpiresAt: metav1.NewTime(tenancy.TrustedUntil(job, now.Time)).Rfc3339Copy(), Trust: rule.ID,
 	}
 	a.event.Actor.Token, a.event.Facts.Token, a.event.Facts.TokenExpiresAt = t.ID, t.ID, &t.ExpiresAt.Time
+	a.event.Facts.JobToken, a.event.Facts.JobTokenExpiresAt = job.ID, &job.ExpiresAt
 	intent := a.event
 	intent.Stage = audit.StageIntent
 	if err := x.Audit(ctx, intent); err != nil {

@@ -96,6 +96,8 @@ func TestExchange_givesATokenToATrustedJob(t *testing.T) {
 		require.Equal(t, audit.Actor{Kind: audit.ActorBot, Bot: ci, Token: next}, e.Actor)
 		require.Equal(t, "rule", e.Facts.Trust)
 		require.Equal(t, "repo:octo/app", e.Facts.Subject)
+		require.Equal(t, "one", e.Facts.JobToken, "a restored hub must not take it again")
+		require.True(t, x.job("one").ExpiresAt.Equal(*e.Facts.JobTokenExpiresAt))
 	}
 }
 
