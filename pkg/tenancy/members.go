@@ -47,6 +47,19 @@ func CheckRoles(field string, roles []v1alpha1.RoleRef) error {
 	return nil
 }
 
+// RoleTexts returns further roles as the audit log has them: name or namespace/name.
+func RoleTexts(roles []v1alpha1.RoleRef) *[]string {
+	all := make([]string, 0, len(roles))
+	for _, r := range roles {
+		name := r.Name
+		if r.Namespace != "" {
+			name = r.Namespace + "/" + r.Name
+		}
+		all = append(all, name)
+	}
+	return &all
+}
+
 // ReservedRole reports whether spec.roles of a Membership must not name a role of that
 // name. The hub writes bindings with rights that no tenant has, so the hub itself refuses
 // what kcp would refuse an admin of the Workspace.

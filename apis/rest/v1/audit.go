@@ -51,8 +51,8 @@ type AuditActor struct {
 
 // AuditFacts are what was decided. Fields that do not apply are left out.
 type AuditFacts struct {
-	// Role is the role that a Membership or a bot gets; Roles are further roles in a Workspace, as
-	// name or namespace/name. An empty list takes all.
+	// Role is the role that a Membership or a bot gets, or NoRole for a manager who keeps no other; Roles are
+	// further roles in a Workspace, as name or namespace/name. An empty list takes all.
 	Role  string    `json:"role,omitempty"`
 	Roles *[]string `json:"roles,omitempty"`
 	Sudo  *bool     `json:"sudo,omitempty"`
@@ -116,6 +116,9 @@ type AuditFacts struct {
 	// Counts are the numbers of removed objects by kind.
 	Counts map[string]int `json:"counts,omitempty"`
 }
+
+// NoRole is the role in AuditFacts of a manager of a Workspace whose role is taken away.
+const NoRole = "none"
 
 // Given reports whether any field is set.
 func (f AuditFacts) Given() bool { return !reflect.ValueOf(f).IsZero() }

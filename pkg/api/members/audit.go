@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -27,6 +28,9 @@ func (h *Handler) intentOf(scope *tenancy.Scope, e tenancy.MemberEdit) httpmw.In
 		i.Facts.Role = string(e.Role)
 		i.Reduces = i.Reduces && tenancy.Lowers(held.Spec.Role, e.Role)
 	}
+	if e.NoRole {
+		i.Facts.Role = rest.NoRole
+	}
 	if e.Manager != nil && (*e.Manager || !e.Add) {
 		i.Facts.Manager = e.Manager
 		i.Reduces = i.Reduces && !*e.Manager
@@ -40,20 +44,8 @@ func (h *Handler) intentOf(scope *tenancy.Scope, e tenancy.MemberEdit) httpmw.In
 		i.Reduces = i.Reduces && !*e.Sudo
 	}
 	if e.Roles != nil && (len(*e.Roles) > 0 || !e.Add) {
-		i.Facts.Roles = texts(*e.Roles)
+		i.Facts.Roles = tenancy.RoleTexts(*e.Roles)
 		i.Reduces = i.Reduces && !slices.ContainsFunc(*e.Roles, func(r v1alpha1.RoleRef) bool { return !slices.Contains(held.Spec.Roles, r) })
 	}
 	return i
-}
-
-func texts(roles []v1alpha1.RoleRef) *[]string {
-	all := make([]string, 0, len(roles))
-	for _, r := range roles {
-		name := r.Name
-		if r.Namespace != "" {
-			name = r.Namespace + "/" + r.Name
-		}
-		all = append(all, name)
-	}
-	return &all
 }

@@ -57,7 +57,7 @@ func TestAudit_saysWhatIsGivenAndTaken(t *testing.T) {
 		"take the end off":  {Call: patch("dora", `{"expiresAt":null}`), Object: "dora", Facts: `{"expiresAt":"never"}`},
 		"add a manager":     {Call: call(http.MethodPost, inDev, "/members", `{"userRef":{"name":"frank"},"manager":true}`), Object: "frank", Facts: `{"manager":true}`},
 		"make a manager":    {Call: patch("walter", `{"manager":true}`), Object: "walter", Facts: `{"manager":true}`},
-		"manager alone":     {Call: patch("walter", `{"manager":true,"role":null}`), Object: "walter", Facts: `{"roles":[],"sudo":false,"manager":true}`},
+		"manager alone":     {Call: patch("walter", `{"manager":true,"role":null}`), Object: "walter", Facts: `{"role":"none","roles":[],"sudo":false,"manager":true}`},
 		"promote here":      {Call: patch("walter", `{"role":"admin"}`), Object: "walter", Facts: `{"role":"admin"}`},
 	})
 }

@@ -6,7 +6,6 @@ import (
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/audit"
@@ -104,7 +103,7 @@ func configOf(d reconciler.Deps, bindings tenancy.Bindings, followed func(org, w
 		Memberships: Memberships{
 			List: memberships.List, Create: memberships.Create, Delete: memberships.DeleteUnchanged,
 			Add: func(ctx context.Context, cluster string, m *v1alpha1.Membership) error {
-				facts := factsOf(nil, m.Spec.Role, m.Spec.Manager, m.Spec.ExpiresAt)
+				facts := factsOf(v1alpha1.MembershipSpec{}, m.Spec)
 				return d.AuditedMembership("add member", false, cluster, m, facts, func() error { return memberships.Create(ctx, cluster, m) })
 			},
 			Remove: func(ctx context.Context, cluster string, m *v1alpha1.Membership) error {
@@ -119,7 +118,7 @@ func configOf(d reconciler.Deps, bindings tenancy.Bindings, followed func(org, w
 				if reduces && c.Role != m.Spec.Role {
 					action = "demote member"
 				}
-				facts := factsOf(m.Spec.ExpiresAt, c.Role, c.Manager, c.ExpiresAt)
+				facts := factsOf(m.Spec, tenancy.ChangedMembership(m, c).Spec)
 				return d.AuditedMembership(action, reduces, cluster, m, facts, func() error { return memberships.Set(ctx, cluster, m, c) })
 			},
 		},
@@ -145,18 +144,6 @@ func configOf(d reconciler.Deps, bindings tenancy.Bindings, followed func(org, w
 			d.Purged(ctx, audit.Event{Org: o.Name}, counts)
 		},
 	}
-}
-
-// factsOf are the facts of a change: the role, and the end if it differs from that before.
-func factsOf(before *metav1.Time, role v1alpha1.Role, manager bool, end *metav1.Time) audit.Facts {
-	facts := audit.Facts{Role: string(role)}
-	if manager {
-		facts.Manager = &manager
-	}
-	if !before.Equal(end) {
-		facts.ExpiresAt = tenancy.ExpiryText(end)
-	}
-	return facts
 }
 
 func workspacesOf(d reconciler.Deps) Workspaces {
