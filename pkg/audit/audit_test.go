@@ -166,6 +166,23 @@ func TestLog_endsALineThatAFullDiskCut(t *testing.T) {
 	require.Len(t, lines(t, rest), 1)
 }
 
+// The chain itself has no gap where the log was full: the next event says that something is missing.
+func TestLog_saysHowManyEventsAreLost(t *testing.T) {
+	t.Parallel()
+	disk := &full{}
+	l := audit.New(t.Context(), disk)
+	for range 2 {
+		require.ErrorIs(t, l.Write(audit.Event{Action: "lost"}), syscall.ENOSPC)
+	}
+	disk.room = 1000
+	require.NoError(t, l.Write(audit.Event{Action: "first"}))
+	require.NoError(t, l.Write(audit.Event{Action: "second"}))
+	written := lines(t, disk.String())
+	require.Len(t, written, 2)
+	require.EqualValues(t, 2, written[0]["lost"])
+	require.NotContains(t, written[1], "lost")
+}
+
 func options(file string) audit.Options { return audit.Options{File: file, MaxSize: 1} }
 
 func TestOpen_appendsToTheFile(t *testing.T) {

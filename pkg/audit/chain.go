@@ -74,6 +74,8 @@ type chain struct {
 	file *file
 	// torn is true if the last line has no end.
 	torn bool
+	// lost is the number of events that could not be written since the last one.
+	lost int
 	// rotation is what the chain does not say yet.
 	rotation *Rotation
 }
@@ -81,7 +83,7 @@ type chain struct {
 // write appends an event to the chain.
 func (c *chain) write(e Event) error {
 	e.APIVersion, e.Log, e.Replica = APIVersion, c.head.Log, c.head.Replica
-	e.Seq, e.Prev = c.head.Seq+1, c.head.Hash
+	e.Seq, e.Prev, e.Lost = c.head.Seq+1, c.head.Hash, c.lost
 	event, err := json.Marshal(e)
 	if err != nil {
 		return err
@@ -93,7 +95,9 @@ func (c *chain) write(e Event) error {
 	n, err := c.to.Write(line)
 	// An event whose end of line alone is missing is in the chain.
 	if missing := len(line) - n; missing <= 1 {
-		c.head.Seq, c.head.Hash = e.Seq, Hash(event)
+		c.head.Seq, c.head.Hash, c.lost = e.Seq, Hash(event), 0
+	} else {
+		c.lost++
 	}
 	c.torn = n < len(line) && (n > 0 || c.torn)
 	return err

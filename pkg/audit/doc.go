@@ -11,9 +11,11 @@
 //     reconciliations. The request that led to it has both events.
 //   - A request that is refused before anything is written has an outcome only. A request that
 //     changes nothing may have an intent, because only kcp knows that.
+//   - The event of what takes rights away has all that it takes to do the same again: a restore replays it.
 //   - If the intent cannot be written, the change is refused with 503, unless it takes rights away
 //     and gives none: such a change always works. The lost event is counted
-//     (kedge_audit_lost_total), and the readiness details report it. Reads do not depend on the log.
+//     (kedge_audit_lost_total), and the readiness details report it. The next event of the chain says how many
+//     are lost before it. Reads do not depend on the log.
 //   - The same holds for proxied writes. A delete passes without an intent, because it frees
 //     space and RBAC only adds rights; every other write, exec, attach and port-forward is refused.
 //   - A proxied create that leaves the name to kcp has it in the outcome: the proxy reads it from the answer as

@@ -35,7 +35,7 @@ const (
 // Event is one line of the audit log. It has no token, and nothing of a body but Facts. Texts are
 // cut to 512 bytes, and each list of Facts to 8 KiB: its last text then says how many are left out.
 type Event struct {
-	// APIVersion, Time, in UTC, and the four fields of the chain are set by Write.
+	// APIVersion, Time, in UTC, and the five fields of the chain are set by Write.
 	APIVersion string    `json:"apiVersion"`
 	Time       time.Time `json:"time"`
 	// Log is Rights or Writes. Replica is the ID of the replica of the hub; it is made when the first
@@ -44,6 +44,8 @@ type Event struct {
 	Replica string `json:"replica"`
 	Seq     uint64 `json:"seq"`
 	Prev    string `json:"prev,omitempty"`
+	// Lost is the number of events of the chain that could not be written since the one before.
+	Lost int `json:"lost,omitempty"`
 	// ID is the request id; ClientRequest is the one that the client sent. What the hub does by
 	// itself has an ID of its own. An intent and its outcome have the same ID and Action.
 	ID            string `json:"id"`

@@ -199,8 +199,12 @@ func (l *Log) rotate(c *chain) {
 		return
 	}
 	e := Event{Time: now, ID: rand.Text(), Stage: StageOutcome, Actor: Actor{Kind: ActorHub}, Action: "rotate", Rotation: c.rotation}
+	lost := c.lost
 	if c.write(e) == nil {
 		c.rotation = nil
+	} else {
+		// It is written again.
+		c.lost = lost
 	}
 }
 
