@@ -37,6 +37,8 @@ type Deps struct {
 
 	// The quotas of a User and of an Organization without their own (O-5, O-6).
 	DefaultOrgQuota, DefaultWorkspaceQuota int
+	// Billing are the rules of cost centers.
+	Billing tenancy.BillingRules
 	// Graces are the times during which something soft-deleted can be undeleted.
 	tenancy.Graces
 	// CreateTimeout limits the time that a request waits until what it made is Ready, and FollowTimeout

@@ -12,7 +12,8 @@ import (
 // version is empty, as for an object that is not created yet.
 //
 // The tag covers the one object in kcp that the answer is about: a User, an Organization, a
-// Workspace or a Membership, with its status. It does not cover other parts of the answer: the
+// Workspace or a Membership, with its status; that of a Workspace also covers the billing that its
+// Organization gave all of them. It does not cover other parts of the answer: the
 // caller's role, the use of a quota, the first admin, a member's display name. It therefore
 // protects against lost updates but does not validate cached answers: If-None-Match is ignored,
 // and answers must not be stored.

@@ -58,6 +58,8 @@ type Settings struct {
 	// PersonalOrgRole in it.
 	PersonalOrgs    bool
 	PersonalOrgRole v1alpha1.Role
+	// Billing is that of a new personal Organization.
+	Billing *v1alpha1.Billing
 	// BindableClusterRoles are the names of ClusterRoles that Memberships can bind whatever
 	// their rules are.
 	BindableClusterRoles []string

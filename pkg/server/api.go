@@ -26,6 +26,9 @@ import (
 // api creates the routes, and what ends the streams of people who lost a right.
 func (a *assembly) api(serving context.Context) error {
 	c, v := a.hub.config, a.views
+	if err := a.loadCostCenters(); err != nil {
+		return err
+	}
 	authenticators, err := a.authenticators()
 	if err != nil {
 		return err
@@ -106,7 +109,7 @@ func (a *assembly) api(serving context.Context) error {
 		botTokens: botTokens, countedBots: counted.bots,
 		stored:      a.stored,
 		invitations: invited, invitationCookies: a.invitationCookies(), countedInvitations: counted.invitations,
-		certificate: a.hub.certificate,
+		certificate: a.hub.certificate, costCenters: &a.costCenters,
 	}
 	if r.as, err = a.callers(); err != nil {
 		return err

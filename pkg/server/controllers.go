@@ -66,7 +66,8 @@ func settings(c Config, k clock.WithTicker, spareHash string, full func() bool) 
 	return reconciler.Settings{
 		PolicyWindow: window,
 		Tree:         c.Tree, Clock: k, RequestClock: transport.Latest(k), RightsClock: transport.Current(k), Graces: graces(c),
-		PersonalOrgs: c.PersonalOrgs, PersonalOrgRole: c.PersonalOrgRole, Template: c.Template,
+		PersonalOrgs: c.PersonalOrgs, PersonalOrgRole: c.PersonalOrgRole,
+		Billing: billingRules(c, nil).Initial(), Template: c.Template,
 		Spares:               reconciler.Spares{Organizations: c.Spares.Organizations, Workspaces: c.Spares.Workspaces, Hash: spareHash, Full: full},
 		BindableClusterRoles: c.BindableClusterRoles, SessionIdleTimeout: c.Sessions.IdleTimeout, CIIssuers: c.CI.Issuers,
 	}

@@ -73,6 +73,7 @@ func TestControllers_enqueueWhatAChangeTouches(t *testing.T) {
 		{name: "Organization in which admins publish", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) { o.Spec.CatalogEntryCreation = v1alpha1.WhoAdmin }), want: "organization orgs|acme"},
 		{name: "Organization with another quota", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) { o.Spec.WorkspaceQuota = 7 }), want: "organization orgs|acme"},
 		{name: "Organization that is billed", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) { o.Spec.Billing = &v1alpha1.Billing{} }), want: "organization orgs|acme"},
+		{name: "Organization that gives all Workspaces its billing", cluster: orgsCluster, object: changed(org("acme", "alice"), tenancy.ApplyBilling), want: "organization orgs|acme"},
 		{name: "Workspace claimed in an Organization", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) { o.Spec.WorkspaceClaims = []v1alpha1.Claim{{UUID: "w9"}} }), want: "organization orgs|acme"},
 		{name: "Change of a Membership accepted", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) { o.Spec.MembershipChanges = []v1alpha1.MembershipChange{{User: "bob"}} }), want: "organization orgs|acme"},
 		{name: "Change of a Bot accepted", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) { o.Spec.BotChanges = []v1alpha1.BotChange{{Name: "b1"}} }), want: "organization orgs|acme"},
@@ -107,6 +108,7 @@ func TestControllers_enqueueWhatAChangeTouches(t *testing.T) {
 		{name: "Workspace renamed", cluster: acmeCluster, object: annotated(child("w1"), v1alpha1.DisplayNameAnnotation, "One"), want: "membershipindex users|bob, workspace acme|w1"},
 		{name: "Workspace became Ready", cluster: acmeCluster, object: annotated(child("w1"), v1alpha1.StatusAnnotation, `{"phase":"Ready"}`), want: "customresources-sweep acme|w1, workspace acme|w1"},
 		{name: "Workspace reported", cluster: acmeCluster, object: annotated(child("w1"), v1alpha1.StatusAnnotation, `{"phase":"Progressing"}`), want: "workspace acme|w1"},
+		{name: "Workspace that is billed", cluster: acmeCluster, object: annotated(child("w1"), v1alpha1.BillingAnnotation, `{"costCenter":"4711"}`), want: "workspace acme|w1"},
 		{name: "Workspace's definitions changed", cluster: acmeCluster, object: annotated(child("w1"), tenancy.CustomResourcesAnnotation, "things.example.com"), want: "workspace acme|w1"},
 		{name: "Workspace deleted softly", cluster: acmeCluster, object: annotated(child("w1"), v1alpha1.DeletionRequestedAtAnnotation, now.Format(time.RFC3339)), want: rightsInW1 + ", membershipindex users|bob"},
 		{name: "Workspace left by kcp", cluster: acmeCluster, object: reported(child("w1"), func(ws *kcptenancyv1alpha1.Workspace) {

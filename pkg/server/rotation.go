@@ -24,6 +24,7 @@ func (a *assembly) rotation() (*rotate.Watcher, error) {
 	add("oidc-client-secret-file", a.reloadClientSecret, c.OIDC.ClientSecretFile)
 	add("oidc-ca-file", a.reloadIssuerCA, c.OIDC.CAFile)
 	add("ci-ca-file", a.reloadJobCA, c.CI.CAFile)
+	add("cost-centers-file", a.loadCostCenters, c.Billing.CostCentersFile)
 	if c.KCPKubeconfig != "" {
 		sources = append(sources, rotate.Source{Flag: "kcp-kubeconfig", Load: a.reloadKubeconfig, Files: func() []string { return connect.Files(c.KCP()) }})
 	}

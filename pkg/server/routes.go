@@ -91,6 +91,8 @@ type routes struct {
 	// records is nil without a database.
 	records     auditapi.Records
 	certificate *certs.Serving
+	// costCenters are those that may be written.
+	costCenters *api.CostCenters
 }
 
 // Route is a method and a pattern of the router.
@@ -137,6 +139,7 @@ func (p routes) router() chi.Router {
 		Views: v, Store: s, Rights: httpmw.Rights{Membership: v.Membership, Store: s, Clock: transport.Current(p.clock)},
 		Scopes: httpmw.Scopes{Tenants: v, Creator: creator, Reachable: v.Reachable},
 		Tree:   c.Tree, NewUUID: uuid.NewString, Spares: p.spares, Clock: p.clock, ExternalURL: c.ExternalURL, CA: p.certificate.CA,
+		Billing:         billingRules(c, p.costCenters),
 		DefaultOrgQuota: c.DefaultOrgQuota, DefaultWorkspaceQuota: c.DefaultWorkspaceQuota,
 		Graces: graces(c), CreateTimeout: c.CreateTimeout, FollowTimeout: c.FollowTimeout,
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/bots"
 	"github.com/faroshq/kedge-hub/pkg/auth"
 	"github.com/faroshq/kedge-hub/pkg/auth/session"
@@ -87,6 +88,8 @@ type assembly struct {
 	reactivation *controller.Controller
 
 	// api
+	// costCenters are those that may be written.
+	costCenters api.CostCenters
 	// oidc is nil without an issuer.
 	oidc *auth.OIDC
 	// jobs is nil without an issuer of jobs.

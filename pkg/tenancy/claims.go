@@ -107,6 +107,9 @@ func NewClaim(uuid, displayName, createdBy, keyHash string, now metav1.Time) v1a
 func ClaimedOrg(c v1alpha1.Claim) *v1alpha1.Organization {
 	o := NewOrganization(c.UUID, c.Request.DisplayName, c.Request.CreatedBy)
 	o.Labels = keyLabel(c)
+	if c.Request.Billing != nil {
+		o.Spec.Billing = c.Request.Billing.Billing.DeepCopy()
+	}
 	return o
 }
 
@@ -115,6 +118,9 @@ func ClaimedWorkspace(org string, c v1alpha1.Claim) Workspace {
 	w := Workspace{
 		UUID: c.UUID, OrgUUID: org, DisplayName: c.Request.DisplayName,
 		CreatedAt: c.Request.RequestedAt, CreatedBy: c.Request.CreatedBy, Labels: keyLabel(c), ExpiresAt: c.Request.ExpiresAt,
+	}
+	if c.Request.Billing != nil {
+		w.Billing = *c.Request.Billing
 	}
 	w.Status.Phase = v1alpha1.PhaseProgressing
 	return w

@@ -54,6 +54,10 @@
 //   - A manager of a Workspace manages its name and its people, but for admins and themselves, and
 //     gets nothing in it: no binding, no way through the proxy, no kubeconfig, no bots. spec.manager
 //     stands beside a role or alone, and counts for no minimum of a role.
+//   - A Workspace takes the billing that its Organization has in the version that its claim is written to.
+//     What is given to all Workspaces of an Organization stands on the Organization, with a revision: it is
+//     the billing of every Workspace whose own has a lower one. So one write changes any number of them,
+//     and nothing has to be carried out.
 //   - A row of the UserMembershipIndex counts only while the Membership behind it exists:
 //     a stale or forged row grants nothing.
 //   - A UserMembershipIndex of more than 500 rows has long display names cut, so that 2000 rows

@@ -172,7 +172,7 @@ func NewPersonalOrg(u *v1alpha1.User) *v1alpha1.Organization {
 // NewDefaultWorkspace returns the default Workspace of a personal Organization.
 func NewDefaultWorkspace(org Org) Workspace {
 	return Workspace{UUID: DefaultWorkspaceOf(org.Organization), OrgUUID: org.UUID(), DisplayName: "default",
-		CreatedAt: org.CreationTimestamp, CreatedBy: org.CreatedBy()}
+		CreatedAt: org.CreationTimestamp, CreatedBy: org.CreatedBy(), Billing: InheritedBilling(org.Organization)}
 }
 
 // NewUserSpec returns the spec of a new User. A display name or email address of the identity

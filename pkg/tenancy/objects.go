@@ -58,6 +58,8 @@ type Workspace struct {
 	DeletionRequestedAt *metav1.Time
 	// ExpiresAt is the end of the Workspace by time, or nil.
 	ExpiresAt *metav1.Time
+	// Billing is the Workspace's own; BillingOf is the one that counts.
+	Billing v1alpha1.RevisedBilling
 	// BotClaims are the Bots that are being created, with the times of their claims.
 	BotClaims map[string]metav1.Time
 	// Terminating is true if the object has a deletion timestamp.
@@ -92,6 +94,7 @@ func WorkspaceOf(org string, ws *kcptenancyv1alpha1.Workspace) Workspace {
 		KCPReady:        ws.Status.Phase == kcpcorev1alpha1.LogicalClusterPhaseReady,
 		Terminating:     !ws.DeletionTimestamp.IsZero(),
 		BotClaims:       botClaims(ws.Annotations[v1alpha1.BotClaimsAnnotation]),
+		Billing:         workspaceBilling(ws.Annotations[v1alpha1.BillingAnnotation]),
 	}
 	if raw, ok := ws.Annotations[v1alpha1.StatusAnnotation]; ok {
 		var status v1alpha1.CommonStatus

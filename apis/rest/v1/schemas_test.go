@@ -22,7 +22,7 @@ func TestSchemas_equalTheTypes(t *testing.T) {
 	for _, value := range []any{
 		rest.Condition{}, rest.Quota{}, rest.User{}, rest.BotSelf{}, rest.Person{}, rest.UserDeletion{}, rest.MembershipRow{}, rest.Session{},
 		rest.AdminUser{}, rest.AdminUpdateUserRequest{}, rest.CreateRequest{}, rest.RenameRequest{}, rest.CreateWorkspaceRequest{}, rest.UpdateWorkspaceRequest{},
-		rest.Org{}, rest.Billing{}, rest.UpdateOrgRequest{}, rest.Workspace{}, rest.Member{}, rest.RoleRef{}, rest.UserRef{},
+		rest.Org{}, rest.Billing{}, rest.BillingPatch{}, rest.UpdateOrgRequest{}, rest.Workspace{}, rest.Member{}, rest.RoleRef{}, rest.UserRef{},
 		rest.AddOrgMemberRequest{}, rest.UpdateOrgMemberRequest{}, rest.AddWorkspaceMemberRequest{}, rest.UpdateWorkspaceMemberRequest{},
 		rest.Bot{}, rest.CreateBotRequest{}, rest.UpdateBotRequest{}, rest.BotToken{}, rest.IssuedBotToken{}, rest.IssueBotTokenRequest{},
 		rest.BotTrust{}, rest.TrustRefusal{}, rest.AddBotTrustRequest{}, rest.ExchangedToken{},

@@ -2,21 +2,25 @@ package v1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// CreateRequest makes an organization.
+// CreateRequest makes an organization. Billing changes what a new organization has by default.
 type CreateRequest struct {
-	DisplayName string `json:"displayName"`
+	DisplayName string              `json:"displayName"`
+	Billing     Field[BillingPatch] `json:"billing,omitempty"`
 }
 
-// CreateWorkspaceRequest makes a workspace. ExpiresAt is its end in RFC 3339.
+// CreateWorkspaceRequest makes a workspace. ExpiresAt is its end in RFC 3339. Billing changes what the
+// workspace takes from its organization.
 type CreateWorkspaceRequest struct {
-	DisplayName string        `json:"displayName"`
-	ExpiresAt   Field[string] `json:"expiresAt,omitempty"`
+	DisplayName string              `json:"displayName"`
+	ExpiresAt   Field[string]       `json:"expiresAt,omitempty"`
+	Billing     Field[BillingPatch] `json:"billing,omitempty"`
 }
 
 // UpdateWorkspaceRequest changes a workspace. ExpiresAt is null for one without an end.
 type UpdateWorkspaceRequest struct {
-	DisplayName Field[string] `json:"displayName,omitempty"`
-	ExpiresAt   Field[string] `json:"expiresAt,omitempty"`
+	DisplayName Field[string]       `json:"displayName,omitempty"`
+	ExpiresAt   Field[string]       `json:"expiresAt,omitempty"`
+	Billing     Field[BillingPatch] `json:"billing,omitempty"`
 }
 
 // RenameRequest changes the display name of a person.
@@ -80,6 +84,8 @@ type Workspace struct {
 	WorkspacePath string `json:"workspacePath"`
 	ClusterID     string `json:"clusterID"`
 	URL           string `json:"url"`
+	// Billing is nil if the workspace has neither a cost center nor labels.
+	Billing *Billing `json:"billing"`
 	// ExpiresAt is the time at which the workspace is deleted by itself.
 	ExpiresAt           *metav1.Time `json:"expiresAt,omitempty"`
 	CreatedAt           metav1.Time  `json:"createdAt"`
@@ -245,6 +251,7 @@ type AdminOrg struct {
 	UUID                string       `json:"uuid"`
 	DisplayName         string       `json:"displayName"`
 	Personal            bool         `json:"personal"`
+	Billing             *Billing     `json:"billing"`
 	WorkspaceQuota      Quota        `json:"workspaceQuota"`
 	CreatedAt           metav1.Time  `json:"createdAt"`
 	CreatedBy           string       `json:"createdBy"`

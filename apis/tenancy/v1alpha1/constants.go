@@ -17,6 +17,8 @@ const (
 	// ExpiresAtAnnotation, on a child Workspace, is the time at which it is soft-deleted by itself,
 	// RFC 3339 in UTC.
 	ExpiresAtAnnotation = GroupName + "/expires-at"
+	// BillingAnnotation, on a child Workspace, holds its RevisedBilling as JSON.
+	BillingAnnotation = GroupName + "/billing"
 	// StatusAnnotation, on a child Workspace, holds its CommonStatus as JSON: the status
 	// of kcp's object belongs to kcp.
 	StatusAnnotation = GroupName + "/status"

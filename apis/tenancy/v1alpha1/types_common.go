@@ -142,4 +142,7 @@ type ClaimRequest struct {
 	// an Organization.
 	// +optional
 	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
+	// billing is that of the Organization or Workspace to create. Absent for none.
+	// +optional
+	Billing *RevisedBilling `json:"billing,omitempty"`
 }

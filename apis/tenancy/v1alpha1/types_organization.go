@@ -111,6 +111,10 @@ type OrganizationSpec struct {
 	// billing holds billing metadata. The hub stores it and does not interpret it.
 	// +optional
 	Billing *Billing `json:"billing,omitempty"`
+	// workspaceBilling is what an admin gave all Workspaces at once. It is the billing of every
+	// Workspace whose own has a lower revision. Set by the hub.
+	// +optional
+	WorkspaceBilling *RevisedBilling `json:"workspaceBilling,omitempty"`
 }
 
 // MembershipChange is an accepted change of one Membership: a new one, another role, or its
@@ -232,6 +236,16 @@ type Billing struct {
 	// +kubebuilder:validation:MaxProperties=32
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() >= 1 && k.size() <= 63)",message="billing label keys have 1 to 63 characters"
 	Labels map[string]BillingValue `json:"labels,omitempty"`
+}
+
+// RevisedBilling is the billing of a Workspace, or that of all Workspaces of an Organization. Of the two,
+// the one with the higher revision counts, and that of the Workspace if they are equal.
+type RevisedBilling struct {
+	Billing `json:",inline"`
+	// revision is the number of times that an admin had given all Workspaces the billing of the
+	// Organization when this was written.
+	// +optional
+	Revision int64 `json:"revision,omitempty"`
 }
 
 // BillingValue is the value of a billing label, at most 256 characters.

@@ -349,10 +349,12 @@ func TestPatchOrg_answersNothingOfItsContents(t *testing.T) {
 	f := newFixture(t)
 	f.world.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) {
 		o.Spec.WorkspaceClaims = []v1alpha1.Claim{{UUID: apitest.Dev}, {UUID: apitest.Nowhere}}
+		o.Spec.Billing = &v1alpha1.Billing{CostCenter: "4711"}
 	})
 	answer := f.patch(apitest.Operator, acmesPath, `{"workspaceQuota": 7}`)
 	answer.Object(t, http.StatusOK)
-	require.JSONEq(t, `{"uuid": "`+apitest.Acme+`", "displayName": "Acme", "personal": false, "workspaceQuota": {"limit": 7, "used": 4},
+	require.JSONEq(t, `{"uuid": "`+apitest.Acme+`", "displayName": "Acme", "personal": false,
+		"billing": {"costCenter": "4711"}, "workspaceQuota": {"limit": 7, "used": 4},
 		"createdAt": "2026-03-01T12:00:00Z", "createdBy": "alice", "phase": "Ready"}`, answer.Body, "what is soft-deleted, and what was only asked for, counts")
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/wire"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
@@ -20,7 +21,7 @@ import (
 
 func (h *Handler) orgView(o *v1alpha1.Organization) rest.AdminOrg {
 	return rest.AdminOrg{
-		UUID: o.Name, DisplayName: o.Spec.DisplayName, Personal: o.Spec.Personal,
+		UUID: o.Name, DisplayName: o.Spec.DisplayName, Personal: o.Spec.Personal, Billing: wire.Billing(o.Spec.Billing),
 		WorkspaceQuota: rest.Quota{
 			Limit: tenancy.Limit(o.Spec.WorkspaceQuota, h.DefaultWorkspaceQuota),
 			Used:  h.Views.UsedWorkspaces(o.Name, o.Spec.WorkspaceClaims),

@@ -11,6 +11,7 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/idempotency"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
@@ -75,27 +76,42 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	if err := httpapi.Read(r, &in); err != nil {
 		return err
 	}
+	billing, err := mergepatch.Billing(in.Billing)
+	if err != nil {
+		return err
+	}
 	claim, err := idempotency.Claim(r, in.DisplayName, "", h.NewUUID, h.Clock.Now())
 	if err != nil {
 		return err
 	}
+	claims := func(u *v1alpha1.User, c v1alpha1.Claim) ([]v1alpha1.Claim, error) {
+		claims, err := tenancy.ClaimOrg(u, h.Views.OrgsCreatedBy(name), h.DefaultOrgQuota, c)
+		if err != nil || claims == nil {
+			return nil, err
+		}
+		return claims, h.bill(c, billing)
+	}
 	taking := h.Taking(caller.User, claim, caller.User.Spec.OrgClaims, func() []tenancy.KeyedObject { return h.keyed(name) })
 	// What the cache shows to be refused takes no spare and does not wait for other writers.
-	if _, err := tenancy.ClaimOrg(caller.User, h.Views.OrgsCreatedBy(name), h.DefaultOrgQuota, taking.Claim); err != nil {
+	if _, err := claims(caller.User, taking.Claim); err != nil {
 		return err
 	}
 	taking.Reserve(caller.User.Spec.OrgClaims, func(s api.Spares) tenancy.ReservedSpare { return s.ForOrg(r.Context(), name) })
 	defer func() { taking.End(r.Context()) }()
-	ctx, cancel, err := api.Write(r, httpmw.Intent{Org: taking.Claim.UUID})
+	intent := httpmw.Intent{Org: taking.Claim.UUID}
+	if billing != nil {
+		intent.Facts.Fields = []string{"billing"}
+	}
+	ctx, cancel, err := api.Write(r, intent)
 	if err != nil {
 		return err
 	}
 	defer cancel()
 	if _, err := h.Store.ChangeUser(ctx, caller.User, nil, func(_ context.Context, u *v1alpha1.User) error {
 		return taking.In(r, u.Spec.OrgClaims, []tenancy.Ref{tenancy.UserRef(name)}, func(c v1alpha1.Claim) error {
-			claims, err := tenancy.ClaimOrg(u, h.Views.OrgsCreatedBy(name), h.DefaultOrgQuota, c)
-			if claims != nil {
-				u.Spec.OrgClaims = claims
+			claimed, err := claims(u, c)
+			if err == nil && claimed != nil {
+				u.Spec.OrgClaims = claimed
 			}
 			return err
 		})
@@ -105,6 +121,20 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	planned := tenancy.ClaimedOrg(taking.Claim)
 	planned.CreationTimestamp = claim.Request.RequestedAt
 	return h.created(w, r, planned)
+}
+
+// bill sets the billing that a claim requests.
+func (h *Handler) bill(c v1alpha1.Claim, edit tenancy.BillingEdit) error {
+	initial := h.Billing.Initial()
+	billing := initial
+	if edit != nil {
+		billing = edit(initial)
+	}
+	c.Request.Billing = nil
+	if billing != nil {
+		c.Request.Billing = &v1alpha1.RevisedBilling{Billing: *billing}
+	}
+	return h.Billing.CheckNew(false, initial, billing)
 }
 
 // keyed returns the Orgs that a person created.
@@ -162,7 +192,14 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if len(edits) == 0 && api.Unchanged(r) {
+	apply, err := httpapi.Flag(r, "applyToWorkspaces")
+	if err != nil {
+		return err
+	}
+	if apply {
+		intent.Facts.Fields, intent.Reduces = append(intent.Facts.Fields, "workspaceBilling"), false
+	}
+	if len(edits) == 0 && !apply && api.Unchanged(r) {
 		return h.get(w, r)
 	}
 	return api.Change[tenancy.Org]{
@@ -172,10 +209,15 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 				if err := by.Judge(ctx, o); err != nil {
 					return err
 				}
+				before := o.Spec.Billing
 				for _, edit := range edits {
 					edit(&o.Spec)
 				}
-				return nil
+				if !apply {
+					return h.Billing.Check(o.Spec.Personal, before, o.Spec.Billing)
+				}
+				tenancy.ApplyBilling(o)
+				return h.Billing.CheckNew(o.Spec.Personal, nil, o.Spec.Billing)
 			})
 			return tenancy.Org{Organization: changed, ClusterID: scope.Org.ClusterID}, err
 		},

@@ -23,7 +23,7 @@ func (h *Handler) viewOf(o tenancy.Org, role v1alpha1.Role, firstAdmin string) r
 		UUID: o.UUID(), DisplayName: o.Spec.DisplayName, Personal: o.Spec.Personal, Role: rest.Role(role),
 		WorkspacePath:     h.Tree.Org(o.UUID()),
 		WorkspaceCreation: string(o.Spec.WorkspaceCreation), CatalogEntryCreation: string(o.Spec.CatalogEntryCreation),
-		DefaultAccess: string(o.Spec.DefaultAccess), Billing: billingOf(o.Spec.Billing),
+		DefaultAccess: string(o.Spec.DefaultAccess), Billing: wire.Billing(o.Spec.Billing),
 		WorkspaceQuota: rest.Quota{Limit: tenancy.Limit(o.Spec.WorkspaceQuota, h.DefaultWorkspaceQuota), Used: h.Views.UsedWorkspaces(o.UUID(), o.Spec.WorkspaceClaims)},
 		CreatedAt:      o.CreationTimestamp, CreatedBy: o.CreatedBy(),
 		FirstAdmin: firstAdmin,
@@ -31,15 +31,4 @@ func (h *Handler) viewOf(o tenancy.Org, role v1alpha1.Role, firstAdmin string) r
 		DeletionRequestedAt: o.Status.DeletionRequestedAt,
 		PurgeAt:             tenancy.PurgeAt(o.Status.DeletionRequestedAt, h.Deletion),
 	}
-}
-
-func billingOf(b *v1alpha1.Billing) *rest.Billing {
-	if b == nil {
-		return nil
-	}
-	labels := make(map[string]string, len(b.Labels))
-	for key, value := range b.Labels {
-		labels[key] = string(value)
-	}
-	return &rest.Billing{CostCenter: b.CostCenter, Labels: labels}
 }

@@ -31,7 +31,7 @@ func (h *Handler) mark(w http.ResponseWriter, r *http.Request, deleted bool, to 
 	return api.Change[tenancy.Workspace]{
 		Intent: httpmw.Intent{Reduces: deleted, SameSize: true},
 		Write: func(ctx context.Context, match api.Match) (tenancy.Workspace, error) {
-			return h.Store.ChangeWorkspace(ctx, scope.Org.ClusterID, *scope.Workspace, match, func(ws tenancy.Workspace, annotations map[string]string) error {
+			return h.change(ctx, scope, match, func(ws tenancy.Workspace, annotations map[string]string) error {
 				if !deleted {
 					if err := by.JudgeNow(ctx); err != nil {
 						return err

@@ -16,7 +16,7 @@ const dev = `{
 	"uuid": "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa", "orgUUID": "11111111-1111-4111-8111-111111111111",
 	"displayName": "Development", "role": "admin",
 	"workspacePath": "root:kedge:orgs:11111111-1111-4111-8111-111111111111:aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa",
-	"clusterID": "devcluster", "url": "https://hub.example.com:9443/clusters/devcluster",
+	"clusterID": "devcluster", "billing": null, "url": "https://hub.example.com:9443/clusters/devcluster",
 	"createdAt": "2026-03-01T12:00:00Z", "createdBy": "alice", "phase": "Ready", "conditions": []
 }`
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api"
@@ -15,8 +17,9 @@ import (
 
 // edit is a change of a Workspace. What does not change is nil.
 type edit struct {
-	name *string
-	end  *tenancy.Expiry
+	name    *string
+	end     *tenancy.Expiry
+	billing tenancy.BillingEdit
 }
 
 // endIn reads the member expiresAt of a body. Workspaces end by kcp's time, as Memberships do.
@@ -37,19 +40,28 @@ func (h *Handler) editOf(r *http.Request) (e edit, err error) {
 	if given {
 		e.name = &name
 	}
-	e.end, err = h.endIn(in.ExpiresAt)
+	if e.end, err = h.endIn(in.ExpiresAt); err != nil {
+		return e, err
+	}
+	e.billing, err = mergepatch.Billing(in.Billing)
 	return e, err
 }
 
+// empty reports whether nothing changes.
+func (e edit) empty() bool { return e.name == nil && e.end == nil && e.billing == nil }
+
 // reduces reports whether the change only brings the end of a Workspace forward.
 func (e edit) reduces(ws tenancy.Workspace) bool {
-	return e.name == nil && e.end != nil && e.end.At != nil && tenancy.EndsSooner(e.end.At, ws.ExpiresAt)
+	return e.name == nil && e.billing == nil && e.end != nil && e.end.At != nil && tenancy.EndsSooner(e.end.At, ws.ExpiresAt)
 }
 
 // intent is that of the change of a Workspace.
 func (e edit) intent(ws tenancy.Workspace) (i httpmw.Intent) {
 	if e.name != nil {
 		i.Facts.Fields = []string{"displayName"}
+	}
+	if e.billing != nil {
+		i.Facts.Fields = append([]string{"billing"}, i.Facts.Fields...)
 	}
 	if e.end != nil {
 		i.Facts.ExpiresAt, i.Reduces = tenancy.ExpiryText(e.end.At), e.reduces(ws)
@@ -67,13 +79,13 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if e == (edit{}) && api.Unchanged(r) {
+	if e.empty() && api.Unchanged(r) {
 		return h.get(w, r)
 	}
 	return api.Change[tenancy.Workspace]{
 		Intent: e.intent(*scope.Workspace),
 		Write: func(ctx context.Context, match api.Match) (tenancy.Workspace, error) {
-			return h.Store.ChangeWorkspace(ctx, scope.Org.ClusterID, *scope.Workspace, match, func(ws tenancy.Workspace, annotations map[string]string) error {
+			return h.change(ctx, scope, match, func(ws tenancy.Workspace, annotations map[string]string) error {
 				if ws.Deleted() || tenancy.Ended(ws.ExpiresAt, h.Rights.Clock.Now()) {
 					return api.NotReady()
 				}
@@ -89,13 +101,14 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 				if e.name != nil {
 					annotations[v1alpha1.DisplayNameAnnotation] = *e.name
 				}
-				return nil
+				return h.bill(scope.Org, ws, annotations, e.billing)
 			})
 		},
 		Refs: func(ws tenancy.Workspace) []tenancy.Ref { return refs(ws, scope.User) },
 		Seen: func(changed *tenancy.Workspace) bool {
 			seen, ok := h.Views.Workspace(changed.OrgUUID, changed.UUID)
-			return ok && seen.DisplayName == changed.DisplayName && seen.ExpiresAt.Equal(changed.ExpiresAt) && !stale(h.Views.Index(scope.User), *changed)
+			return ok && seen.DisplayName == changed.DisplayName && seen.ExpiresAt.Equal(changed.ExpiresAt) &&
+				equality.Semantic.DeepEqual(seen.Billing, changed.Billing) && !stale(h.Views.Index(scope.User), *changed)
 		},
 		View: h.answer(scope),
 	}.Serve(w, r, &h.Deps)

@@ -11,6 +11,7 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/idempotency"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/wire"
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -36,11 +37,12 @@ func (h *Handler) Mount(r chi.Router) {
 	r.With(h.Scopes.DeletedWorkspace).Post("/orgs/{org}/workspaces/{ws}/undelete", httpapi.Handle(h.undelete))
 }
 
-func (h *Handler) viewOf(ws tenancy.Workspace, role v1alpha1.Role) rest.Workspace {
+func (h *Handler) viewOf(org tenancy.Org, ws tenancy.Workspace, role v1alpha1.Role) rest.Workspace {
+	billing := tenancy.BillingOf(org.Organization, ws)
 	v := rest.Workspace{
 		UUID: ws.UUID, OrgUUID: ws.OrgUUID, DisplayName: ws.DisplayName, Role: rest.Role(role),
 		WorkspacePath: h.Tree.Workspace(ws.OrgUUID, ws.UUID), ClusterID: ws.ClusterID,
-		CreatedAt: ws.CreatedAt, CreatedBy: ws.CreatedBy,
+		CreatedAt: ws.CreatedAt, CreatedBy: ws.CreatedBy, Billing: wire.Billing(&billing.Billing),
 		Phase: string(ws.Status.Phase), Conditions: wire.Conditions(ws.Status.Conditions),
 		DeletionRequestedAt: ws.DeletionRequestedAt,
 		PurgeAt:             h.PurgeAt(ws),
@@ -60,8 +62,8 @@ func (h *Handler) viewOf(ws tenancy.Workspace, role v1alpha1.Role) rest.Workspac
 }
 
 // managed is the view of somebody who may be a manager.
-func (h *Handler) managed(ws tenancy.Workspace, role v1alpha1.Role, manager bool) rest.Workspace {
-	v := h.viewOf(ws, role)
+func (h *Handler) managed(org tenancy.Org, ws tenancy.Workspace, role v1alpha1.Role, manager bool) rest.Workspace {
+	v := h.viewOf(org, ws, role)
 	v.Manager = manager
 	return v
 }
@@ -82,7 +84,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 		}
 		manager := tenancy.IsManager(entries, scope.Org.UUID(), ws.UUID)
 		if role != "" || manager {
-			items = append(items, h.managed(ws, role, manager))
+			items = append(items, h.managed(scope.Org, ws, role, manager))
 		}
 	}
 	for _, c := range scope.Org.Spec.WorkspaceClaims {
@@ -104,7 +106,7 @@ func (h *Handler) asCreator(r *http.Request, uuid string) rest.Workspace {
 		return rest.Workspace{}
 	}
 	ws, role := h.Scopes.Creator.ReadWorkspace(httpmw.CallerOf(r).User, scope.Org, uuid)
-	return h.viewOf(ws, role)
+	return h.viewOf(scope.Org, ws, role)
 }
 
 func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
@@ -118,6 +120,10 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	end, err := h.endIn(in.ExpiresAt)
+	if err != nil {
+		return err
+	}
+	billing, err := mergepatch.Billing(in.Billing)
 	if err != nil {
 		return err
 	}
@@ -137,7 +143,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	taking := h.Taking(user, claim, org.Spec.WorkspaceClaims, func() []tenancy.KeyedObject { return h.keyed(org.UUID()) })
 	// What the cache shows to be refused takes no spare and does not wait for the other writers of the
 	// Organization.
-	if _, err := tenancy.ClaimWorkspace(org.Organization, h.existing(org.UUID()), h.DefaultWorkspaceQuota, taking.Claim); err != nil {
+	if _, err := h.claims(org.Organization, taking.Claim, billing); err != nil {
 		return err
 	}
 	taking.Reserve(org.Spec.WorkspaceClaims, func(s api.Spares) tenancy.ReservedSpare {
@@ -147,6 +153,9 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	intent := httpmw.Intent{Workspace: taking.Claim.UUID}
 	if claim.Request.ExpiresAt != nil {
 		intent.Facts.ExpiresAt = tenancy.ExpiryText(claim.Request.ExpiresAt)
+	}
+	if billing != nil {
+		intent.Facts.Fields = []string{"billing"}
 	}
 	ctx, cancel, err := api.Write(r, intent)
 	if err != nil {
@@ -160,7 +169,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		return taking.In(r, o.Spec.WorkspaceClaims, []tenancy.Ref{tenancy.OrgRef(org.UUID())}, func(c v1alpha1.Claim) error {
-			claims, err := tenancy.ClaimWorkspace(o, h.existing(o.Name), h.DefaultWorkspaceQuota, c)
+			claims, err := h.claims(o, c, billing)
 			if err != nil || claims == nil {
 				return err
 			}
@@ -218,8 +227,8 @@ func (h *Handler) created(w http.ResponseWriter, r *http.Request, made tenancy.W
 		return errs.New(errs.Forbidden, "you were removed from the organization meanwhile; the workspace stays in it, without you")
 	}
 	w.Header().Set("Location", "/api/orgs/"+made.OrgUUID+"/workspaces/"+made.UUID)
-	httpapi.Tag(w, made.ResourceVersion)
-	return httpapi.Write(w, code, h.viewOf(made, v1alpha1.RoleAdmin))
+	httpapi.Tag(w, version(scope.Org, made))
+	return httpapi.Write(w, code, h.viewOf(scope.Org, made, v1alpha1.RoleAdmin))
 }
 
 // indexed reports whether the rows of the index have the current name of the Workspace.
@@ -230,14 +239,14 @@ func indexed(entries []v1alpha1.MembershipIndexEntry, ws tenancy.Workspace) bool
 
 func (h *Handler) get(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
-	httpapi.Tag(w, scope.Workspace.ResourceVersion)
-	return httpapi.Write(w, http.StatusOK, h.managed(*scope.Workspace, scope.WorkspaceRole, scope.WorkspaceManager))
+	httpapi.Tag(w, version(scope.Org, *scope.Workspace))
+	return httpapi.Write(w, http.StatusOK, h.managed(scope.Org, *scope.Workspace, scope.WorkspaceRole, scope.WorkspaceManager))
 }
 
 // answer returns the view of the Workspace of a scope after a change.
 func (h *Handler) answer(scope *tenancy.Scope) func(tenancy.Workspace) (any, string) {
 	return func(ws tenancy.Workspace) (any, string) {
-		return h.managed(ws, scope.WorkspaceRole, scope.WorkspaceManager), ws.ResourceVersion
+		return h.managed(scope.Org, ws, scope.WorkspaceRole, scope.WorkspaceManager), version(scope.Org, ws)
 	}
 }
 

@@ -42,7 +42,7 @@ func TestCreate_writesOnceAndWaitsUntilItsCreatorCanEnter(t *testing.T) {
 		"uuid": "eeeeeeee-eeee-4eee-8eee-eeeeeeeeeeee", "orgUUID": "11111111-1111-4111-8111-111111111111",
 		"displayName": "Staging", "role": "admin",
 		"workspacePath": "root:kedge:orgs:11111111-1111-4111-8111-111111111111:eeeeeeee-eeee-4eee-8eee-eeeeeeeeeeee",
-		"clusterID": "madecluster", "url": "https://hub.example.com:9443/clusters/madecluster",
+		"clusterID": "madecluster", "billing": null, "url": "https://hub.example.com:9443/clusters/madecluster",
 		"createdAt": "2026-03-01T12:00:00Z", "createdBy": "bob", "phase": "Ready", "conditions": []
 	}`, answer.Body)
 	require.Equal(t, path(made), answer.Header.Get("Location"))

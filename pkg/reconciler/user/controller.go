@@ -53,6 +53,7 @@ func configOf(d reconciler.Deps) Config {
 	stored, users := d.Objects(), d.Clusters.Users
 	return Config{
 		Clock: d.Settings.Clock, RightsClock: d.Settings.RightsClock, Grace: d.Settings.Deletion, PersonalOrgs: d.Settings.PersonalOrgs,
+		Billing: d.Settings.Billing,
 		Cache: Cache{
 			OrgsCreatedBy: d.Views.OrgsCreatedBy,
 			Org:           d.Views.Org,

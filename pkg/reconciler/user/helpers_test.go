@@ -43,6 +43,8 @@ type kcp struct {
 	held     map[string]map[string]v1alpha1.Membership
 	inactive map[string]bool
 	bare     bool
+	// billing is that of a new personal Org.
+	billing *v1alpha1.Billing
 	// unseen hides the Orgs from the cache; unknown is the error of reading an Org from
 	// kcp.
 	unseen  bool
@@ -96,7 +98,7 @@ func (k *kcp) members(cluster string) []string {
 func (k *kcp) config(t *testing.T) user.Config {
 	active := func(name string) bool { return !k.inactive[name] }
 	return user.Config{
-		Clock: k.clock, RightsClock: k.clock, Grace: grace, PersonalOrgs: !k.bare,
+		Clock: k.clock, RightsClock: k.clock, Grace: grace, PersonalOrgs: !k.bare, Billing: k.billing,
 		Cache: user.Cache{
 			OrgsCreatedBy: func(string) []string { return nil },
 			Org:           func(uuid string) (tenancy.Org, bool) { o, ok := k.orgs[uuid]; return o, ok && !k.unseen },

@@ -21,6 +21,8 @@ type Config struct {
 	Grace time.Duration
 	// PersonalOrgs says whether every User gets a personal Organization.
 	PersonalOrgs bool
+	// Billing is that of a new personal Organization.
+	Billing *v1alpha1.Billing
 
 	Cache         Cache
 	Users         Users
@@ -100,7 +102,10 @@ func New(c Config) controller.Func {
 			cache:       c.Cache, memberships: c.Memberships,
 			softDeleteOrg: c.Organizations.SoftDelete, deleteOrg: c.Organizations.Delete, purged: c.Purged,
 		}},
-		&personalOrg{enabled: c.PersonalOrgs, org: c.Cache.Org, current: c.current, create: c.Organizations.Create, spareIn: c.Cache.SpareIn},
+		&personalOrg{
+			enabled: c.PersonalOrgs, billing: c.Billing, org: c.Cache.Org, current: c.current,
+			create: c.Organizations.Create, spareIn: c.Cache.SpareIn,
+		},
 		&defaultWorkspace{
 			enabled: c.PersonalOrgs, org: c.Cache.Org, workspace: c.Cache.Workspace,
 			exists: c.Organizations.Exists, current: c.current, create: c.CreateWorkspace,

@@ -19,6 +19,8 @@ var errUnasked = fmt.Errorf("%w: it is not needed any more", controller.ErrRetry
 // it, it is not created again.
 type personalOrg struct {
 	enabled bool
+	// billing is that of a new Organization.
+	billing *v1alpha1.Billing
 	org     func(uuid string) (tenancy.Org, bool)
 	current current
 	create  func(ctx context.Context, o *v1alpha1.Organization) error
@@ -47,6 +49,7 @@ func (s *personalOrg) Reconcile(ctx context.Context, u *v1alpha1.User) (controll
 		if workspace := s.spareIn(o.Name); workspace != "" {
 			o.Annotations[v1alpha1.DefaultWorkspaceAnnotation] = workspace
 		}
+		o.Spec.Billing = s.billing.DeepCopy()
 		if err := s.create(ctx, o); err != nil {
 			return controller.Result{}, err
 		}

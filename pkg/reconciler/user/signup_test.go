@@ -274,3 +274,17 @@ func TestSignUp_takesNoOrganizationOfAnother(t *testing.T) {
 	require.Empty(t, k.Did)
 	require.Contains(t, k.condition(v1alpha1.ConditionPersonalOrg).Message, "not the person's own")
 }
+
+func TestSignUp_givesTheDefaultBilling(t *testing.T) {
+	t.Parallel()
+	k := newKCP()
+	k.billing = &v1alpha1.Billing{CostCenter: "4711"}
+	k.converged(t)
+	require.Equal(t, k.billing, k.orgs[own].Spec.Billing)
+	k.placed()
+	k.converged(t)
+	require.Len(t, k.workspaces, 1)
+	for _, ws := range k.workspaces {
+		require.Equal(t, v1alpha1.RevisedBilling{Billing: *k.billing}, ws.Billing)
+	}
+}

@@ -119,6 +119,9 @@ type Options struct {
 	// Records are the settings of the records database.
 	Records RecordOptions
 
+	// Billing are the settings of cost centers.
+	Billing BillingOptions
+
 	// Bots are the limits of tokens of bots.
 	Bots BotOptions
 	// Policy is about the admission policy of Workspaces.
@@ -224,6 +227,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.DrainTimeout, "drain-timeout", o.DrainTimeout, "Time that open requests have to finish after SIGTERM.")
 	o.AuditLog.addFlags(fs)
 	o.Records.addFlags(fs)
+	o.Billing.addFlags(fs)
 	o.Bots.addFlags(fs)
 	o.Policy.addFlags(fs)
 	o.Spares.addFlags(fs)
@@ -352,6 +356,7 @@ func (o Options) Complete() (Config, error) {
 	o.CI.complete(fail)
 	trusted := o.Limits.complete(fail)
 	o.AuditLog.complete(fail)
+	o.Billing.complete(fail)
 	o.Bots.complete(fail)
 	o.Storage.complete(fail)
 	o.Policy.complete(fail)

@@ -4,6 +4,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -79,6 +80,8 @@ func TestComplete_namesTheBadFlag(t *testing.T) {
 		"--etcd-client-port":        func(o *Options) { o.EtcdClientPort = -1 },
 		"--default-org-quota":       func(o *Options) { o.DefaultOrgQuota = -1 },
 		"--default-workspace-quota": func(o *Options) { o.DefaultWorkspaceQuota = -1 },
+		"--cost-centers-file":       func(o *Options) { o.Billing.CostCentersFile = "/nowhere/centers" },
+		"--default-cost-center":     func(o *Options) { o.Billing.DefaultCostCenter = strings.Repeat("1", 129) },
 		"--workspace-objects":       func(o *Options) { o.Storage.WorkspaceObjects = -1 },
 		"--workspace-bytes":         func(o *Options) { o.Storage.WorkspaceBytes = "100" },
 		"--max-bytes-in-flight":     func(o *Options) { o.Limits.MaxBytesInFlight = "1000k" },

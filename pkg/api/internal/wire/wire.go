@@ -24,6 +24,18 @@ func Conditions(held []metav1.Condition) []rest.Condition {
 	return answered
 }
 
+// Billing converts billing. It is nil if it has neither a cost center nor labels.
+func Billing(b *v1alpha1.Billing) *rest.Billing {
+	if b == nil || b.CostCenter == "" && len(b.Labels) == 0 {
+		return nil
+	}
+	labels := make(map[string]string, len(b.Labels))
+	for key, value := range b.Labels {
+		labels[key] = string(value)
+	}
+	return &rest.Billing{CostCenter: b.CostCenter, Labels: labels}
+}
+
 // Row converts a row of an index.
 func Row(e v1alpha1.MembershipIndexEntry, grace time.Duration) rest.MembershipRow {
 	return rest.MembershipRow{

@@ -21,7 +21,8 @@ func TestCreateChild_takesASpare(t *testing.T) {
 	at := metav1.NewTime(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
 	claimed := tenancy.Workspace{
 		UUID: "w", DisplayName: "Web", CreatedBy: "alice", CreatedAt: at,
-		Labels: map[string]string{v1alpha1.IdempotencyKeyLabel: "k"},
+		Labels:  map[string]string{v1alpha1.IdempotencyKeyLabel: "k"},
+		Billing: v1alpha1.RevisedBilling{Billing: v1alpha1.Billing{CostCenter: "4711"}, Revision: 2},
 	}
 	for name, test := range map[string]struct {
 		cached      bool
@@ -66,6 +67,7 @@ func TestCreateChild_takesASpare(t *testing.T) {
 			require.Equal(t, "alice", got.Annotations[v1alpha1.CreatedByAnnotation])
 			require.Equal(t, "{}", got.Annotations[v1alpha1.StatusAnnotation], "what is done stays done")
 			require.NotContains(t, got.Annotations, v1alpha1.SpareReservedAnnotation)
+			require.Equal(t, claimed.Billing, tenancy.WorkspaceOf("", got).Billing)
 			require.Equal(t, at.Time, tenancy.WorkspaceOf("", got).CreatedAt.UTC())
 		})
 	}

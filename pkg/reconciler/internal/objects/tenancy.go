@@ -157,11 +157,7 @@ func (w Workspaces) CreateChild(ctx context.Context, orgCluster string, o tenanc
 	ws := &kcptenancyv1alpha1.Workspace{}
 	ws.Name, ws.Labels = o.UUID, o.Labels
 	ws.Finalizers = []string{v1alpha1.CascadeFinalizer}
-	ws.Annotations = map[string]string{
-		v1alpha1.DisplayNameAnnotation: o.DisplayName,
-		v1alpha1.CreatedByAnnotation:   o.CreatedBy,
-	}
-	tenancy.SetWorkspaceEnd(ws.Annotations, o.ExpiresAt)
+	ws.Annotations = childAnnotations(o)
 	ws.Spec.Type = &kcptenancyv1alpha1.WorkspaceTypeReference{Name: tenancy.TypeWorkspace, Path: w.tree.Root()}
 	_, err := w.Make(ctx, orgCluster, ws)
 	if !apierrors.IsAlreadyExists(err) {
@@ -175,18 +171,23 @@ func (w Workspaces) CreateChild(ctx context.Context, orgCluster string, o tenanc
 	return w.takeChild(ctx, orgCluster, held, o)
 }
 
+// childAnnotations are those of a new child Workspace.
+func childAnnotations(o tenancy.Workspace) map[string]string {
+	annotations := map[string]string{v1alpha1.DisplayNameAnnotation: o.DisplayName, v1alpha1.CreatedByAnnotation: o.CreatedBy}
+	tenancy.SetWorkspaceEnd(annotations, o.ExpiresAt)
+	tenancy.SetWorkspaceBilling(annotations, o.Billing)
+	return annotations
+}
+
 func (w Workspaces) takeChild(ctx context.Context, orgCluster string, spare *kcptenancyv1alpha1.Workspace, o tenancy.Workspace) error {
 	reserved := tenancy.SpareOf(spare).Reserved
 	labels := map[string]any{}
 	for key, value := range o.Labels {
 		labels[key] = value
 	}
-	annotations := map[string]any{
-		v1alpha1.DisplayNameAnnotation: o.DisplayName, v1alpha1.CreatedByAnnotation: o.CreatedBy,
-		v1alpha1.CreatedAtAnnotation: o.CreatedAt.UTC().Format(time.RFC3339),
-	}
-	if o.ExpiresAt != nil {
-		annotations[v1alpha1.ExpiresAtAnnotation] = tenancy.ExpiryText(o.ExpiresAt)
+	annotations := map[string]any{v1alpha1.CreatedAtAnnotation: o.CreatedAt.UTC().Format(time.RFC3339)}
+	for key, value := range childAnnotations(o) {
+		annotations[key] = value
 	}
 	return w.Take(ctx, orgCluster, spare, reserved == nil || reserved.User == o.CreatedBy, map[string]any{
 		"labels": labels, "finalizers": append(slices.Clone(spare.Finalizers), v1alpha1.CascadeFinalizer), "annotations": annotations,
