@@ -118,14 +118,14 @@ func TestTables_showCreationAndFirstAdmin(t *testing.T) {
 	b := newBed(t)
 	b.login(t)
 	b.answer("GET /api/orgs", http.StatusOK, `{"items":[{"uuid":"`+orgUUID+`","displayName":"ACME","role":"admin","phase":"Ready","createdAt":"2026-11-01T00:00:00Z",`+
-		`"firstAdmin":"alice","personal":false,"workspaceQuota":{"limit":50,"used":3},"defaultAccess":"none","workspacePath":"root:kedge:orgs:x"}]}`)
+		`"firstAdmin":"alice","personal":false,"workspaceQuota":{"limit":50,"used":3},"defaultAccess":"none","billing":{"labels":{"team":"web"}},"workspacePath":"root:kedge:orgs:x"}]}`)
 	b.answer("GET "+orgPath+"/workspaces", http.StatusOK, `{"items":[{"uuid":"`+wsUUID+`","displayName":"Web","role":"admin","phase":"Ready","createdAt":"2026-11-02T00:00:00Z",`+
-		`"createdBy":"bob","objects":{"used":7,"limit":20000},"bytes":{"used":900,"limit":268435456},"clusterID":"abc","url":"https://hub/clusters/abc","workspacePath":"root:kedge:orgs:x:y"}]}`)
+		`"createdBy":"bob","billing":{"costCenter":"4711","labels":{"team":"web"}},"objects":{"used":7,"limit":20000},"bytes":{"used":900,"limit":268435456},"clusterID":"abc","url":"https://hub/clusters/abc","workspacePath":"root:kedge:orgs:x:y"}]}`)
 	for args, want := range map[string][2]string{
 		"orgs":                          {"UUID DISPLAY NAME ROLE PHASE CREATED FIRST ADMIN", orgUUID + " ACME admin Ready 2026-11-01T00:00:00Z alice"},
-		"orgs list -o wide":             {"UUID DISPLAY NAME ROLE PHASE CREATED FIRST ADMIN PERSONAL WORKSPACES DEFAULT ACCESS PATH", orgUUID + " ACME admin Ready 2026-11-01T00:00:00Z alice false 3/50 none root:kedge:orgs:x"},
+		"orgs list -o wide":             {"UUID DISPLAY NAME ROLE PHASE CREATED FIRST ADMIN PERSONAL WORKSPACES DEFAULT ACCESS BILLING PATH", orgUUID + " ACME admin Ready 2026-11-01T00:00:00Z alice false 3/50 none team=web root:kedge:orgs:x"},
 		"workspaces --org ACME":         {"UUID DISPLAY NAME ROLE PHASE CREATED CREATED BY", wsUUID + " Web admin Ready 2026-11-02T00:00:00Z bob"},
-		"workspaces --org ACME -o wide": {"UUID DISPLAY NAME ROLE PHASE CREATED CREATED BY END OBJECTS BYTES CLUSTER URL PATH", wsUUID + " Web admin Ready 2026-11-02T00:00:00Z bob 7/20000 900/268435456 abc https://hub/clusters/abc root:kedge:orgs:x:y"},
+		"workspaces --org ACME -o wide": {"UUID DISPLAY NAME ROLE PHASE CREATED CREATED BY END BILLING OBJECTS BYTES CLUSTER URL PATH", wsUUID + " Web admin Ready 2026-11-02T00:00:00Z bob 4711,team=web 7/20000 900/268435456 abc https://hub/clusters/abc root:kedge:orgs:x:y"},
 	} {
 		code, out, errOut := b.run(t, strings.Fields(args)...)
 		require.Zero(t, code, errOut)
@@ -161,7 +161,8 @@ func TestSettings_sendWhatTheFlagsName(t *testing.T) {
 	require.Zero(t, code, errOut)
 	require.Len(t, *read, 1, "without flags it changes nothing")
 	require.Contains(t, out, "4711")
-	for _, args := range []string{"orgs settings --workspace-creation nobody", "orgs settings --default-access admin", "orgs settings --billing-label x", "orgs settings a b", "orgs rename ACME", "orgs get a b"} {
+	for _, args := range []string{"orgs settings --workspace-creation nobody", "orgs settings --default-access admin", "orgs settings --billing-label x", "orgs settings a b",
+		"workspaces set-billing Web", "workspaces set-billing --cost-center 1", "workspaces set-billing Web --billing-label x", "orgs rename ACME", "orgs get a b"} {
 		code, _, errOut := b.run(t, strings.Fields(args)...)
 		require.Equal(t, 2, code, "%s: %s", args, errOut)
 	}

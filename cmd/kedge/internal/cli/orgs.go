@@ -19,11 +19,16 @@ type tenantOf[T any] interface {
 }
 
 func (a *app) orgsCommand() *cobra.Command {
+	var billed billing
 	k := (&orgs{
-		naming:  organizations(),
-		in:      func(s *session, _ string) client.Orgs { return s.api.Orgs() },
-		one:     func(s *session, t target) tenantOf[rest.Org] { return s.api.Org(t.Org) },
-		created: func(name string) (rest.CreateRequest, error) { return rest.CreateRequest{DisplayName: name}, nil },
+		naming: organizations(),
+		in:     func(s *session, _ string) client.Orgs { return s.api.Orgs() },
+		one:    func(s *session, t target) tenantOf[rest.Org] { return s.api.Org(t.Org) },
+		created: func(name string) (in rest.CreateRequest, err error) {
+			in.DisplayName = name
+			in.Billing, err = billed.patch()
+			return in, err
+		},
 		renamed: func(name string) rest.UpdateOrgRequest { return rest.UpdateOrgRequest{DisplayName: rest.Set(name)} },
 	}).with(a, orgColumns)
 	cmd := &cobra.Command{
@@ -33,10 +38,13 @@ func (a *app) orgsCommand() *cobra.Command {
   kedge orgs create "My organization"
   kedge orgs use "My organization"`,
 	}
+	create := k.createCommand()
+	billed.flags(create)
+	create.Example += "\n  kedge orgs create --cost-center 4711 \"My organization\""
 	k.listing(cmd)
 	cmd.AddCommand(
 		k.listCommand("List your organizations"),
-		k.getCommand(), k.createCommand(), k.useCommand(), k.renameCommand(), settingsCommand(k),
+		k.getCommand(), create, k.useCommand(), k.renameCommand(), settingsCommand(k),
 		k.leaveCommand(`Leave an organization, the chosen one unless another is named. While you are a
 member of workspaces in it, that needs --cascade, which leaves those, too. An
 organization's only admin cannot leave it.`, `  kedge orgs leave

@@ -168,6 +168,9 @@ func cell(v any) string {
 		if limit, ok := v["limit"]; ok {
 			return cell(v["used"]) + "/" + cell(limit)
 		}
+		if labels, ok := v["labels"].(map[string]any); ok {
+			return strings.Trim(cell(v["costCenter"])+","+pairs(labels), ",")
+		}
 		for _, field := range []string{"path", "name", "costCenter"} {
 			if named, ok := v[field]; ok {
 				return cell(named)

@@ -2,8 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,8 +15,8 @@ var settingColumns = table{{"UUID", "uuid"}, {"DISPLAY NAME", "displayName"}, {"
 // settings are the flags of kedge orgs settings.
 type settings struct {
 	workspaces, entries, access word
-	costCenter                  string
-	labels                      []string
+	billing                     billing
+	apply                       bool
 }
 
 func settingsCommand(k *orgs) *cobra.Command {
@@ -30,10 +28,13 @@ func settingsCommand(k *orgs) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "settings [UUID|NAME]", Short: "Show or change what members of an organization may do, and its billing",
 		Long: `Show what members of an organization may do, and its billing. Flags change these
-settings first; a setting that no flag names stays as it is.`,
+settings first; a setting that no flag names stays as it is. A workspace takes the
+billing that the organization has when it is created; --apply-to-workspaces gives
+it to those that are there.`,
 		Example: `  kedge orgs settings
   kedge orgs settings "My organization" --workspace-creation admin --default-access view
-  kedge orgs settings --cost-center 4711 --billing-label team=web`,
+  kedge orgs settings --cost-center 4711 --billing-label team=web
+  kedge orgs settings --cost-center 4711 --apply-to-workspaces`,
 		Args: func(cmd *cobra.Command, args []string) (err error) {
 			if err := k.oneAtMost(cmd, args); err != nil {
 				return err
@@ -46,22 +47,23 @@ settings first; a setting that no flag names stays as it is.`,
 		if patch == nil {
 			return all.Get(ctx, uuid)
 		}
+		if s.apply {
+			return all.Update(ctx, uuid, *patch, client.Query("applyToWorkspaces", "true"))
+		}
 		return all.Update(ctx, uuid, *patch)
 	})
 	flags := cmd.Flags()
 	flags.Var(&s.workspaces, "workspace-creation", "who can create workspaces: members, or admin for admins only")
 	flags.Var(&s.entries, "catalog-entry-creation", "who can publish catalog entries: members, or admin for admins only")
 	flags.Var(&s.access, "default-access", "access of members to workspaces that they are not members of: none or view")
-	flags.StringVar(&s.costCenter, "cost-center", "", `cost center for billing ("" removes it)`)
-	flags.StringArrayVar(&s.labels, "billing-label", nil, "label for billing, as KEY=VALUE, repeatable; KEY= removes a label")
+	s.billing.flags(cmd)
+	flags.BoolVar(&s.apply, "apply-to-workspaces", false, "give the billing of the organization to all workspaces in it")
 	return cmd
 }
 
 // patch is a merge patch of what the flags name, or nil if they name nothing.
 func (s *settings) patch(cmd *cobra.Command) (*rest.UpdateOrgRequest, error) {
 	var patch rest.UpdateOrgRequest
-	var billing rest.BillingPatch
-	labels := map[string]*string{}
 	given := func(flag, value string) rest.Field[string] {
 		if !cmd.Flags().Changed(flag) {
 			return nil
@@ -71,25 +73,12 @@ func (s *settings) patch(cmd *cobra.Command) (*rest.UpdateOrgRequest, error) {
 	patch.WorkspaceCreation = given("workspace-creation", s.workspaces.value)
 	patch.CatalogEntryCreation = given("catalog-entry-creation", s.entries.value)
 	patch.DefaultAccess = given("default-access", s.access.value)
-	if billing.CostCenter = given("cost-center", s.costCenter); s.costCenter == "" && billing.CostCenter != nil {
-		billing.CostCenter = rest.Null[string]()
+	billing, err := s.billing.patch()
+	if err != nil {
+		return nil, err
 	}
-	for _, label := range s.labels {
-		key, value, ok := strings.Cut(label, "=")
-		if !ok || key == "" {
-			return nil, fmt.Errorf("--billing-label: give KEY=VALUE, not %q; %w", label, errUsage)
-		}
-		if labels[key] = &value; value == "" {
-			labels[key] = nil
-		}
-	}
-	if len(labels) > 0 {
-		billing.Labels = rest.Set(labels)
-	}
-	if billing.CostCenter != nil || billing.Labels != nil {
-		patch.Billing = rest.Set(billing)
-	}
-	if patch.WorkspaceCreation == nil && patch.CatalogEntryCreation == nil && patch.DefaultAccess == nil && patch.Billing == nil {
+	patch.Billing = billing
+	if patch.WorkspaceCreation == nil && patch.CatalogEntryCreation == nil && patch.DefaultAccess == nil && patch.Billing == nil && !s.apply {
 		return nil, nil
 	}
 	return &patch, nil
