@@ -16,6 +16,7 @@ export async function render(page) {
     table('Organizations', [
       { title: 'Organization', cell: (o) => [named(o.displayName), ' ', o.personal && badge('', 'personal'), h('span', { class: 'second' }, h('code', {}, o.uuid))] },
       { title: 'Workspaces', class: 'nowrap', cell: (o) => `${o.workspaceQuota.used} of ${o.workspaceQuota.limit}` },
+      { title: 'Cost center', cell: (o) => named(o.billing?.costCenter || '', '–') },
       { title: 'Created', cell: (o) => [date(o.createdAt), h('span', { class: 'second' }, 'by ', named(o.createdBy))] },
       { title: 'State', cell: (o) => (o.deletionRequestedAt ? badge('warn', o.purgeAt ? `Deleted, ${left(o.purgeAt)}` : 'Deleted') : phaseBadge(o.phase)) },
       { title: '', class: 'do', cell: (o) => !o.deletionRequestedAt && [

@@ -1,6 +1,7 @@
 // One Organization: its Workspaces.
 
 import { all, call, orgPath } from '../lib/api.js';
+import { billingOfNew, newCostCenter } from '../lib/billing.js';
 import { h, named } from '../lib/dom.js';
 import { badge, end, endOf, left, moment, origin, phaseBadge } from '../lib/format.js';
 import { progress, remove, rename, undelete } from '../lib/places.js';
@@ -35,9 +36,11 @@ export async function render(page) {
     fields: [
       { name: 'displayName', label: 'Name', required: true, max: 128 },
       { name: 'expiresAt', label: 'Ends at', type: 'datetime-local', hint: 'For a workspace that is needed for a while: it is deleted then. Leave it empty for none.' },
+      newCostCenter('The account to charge. Leave it empty for that of the organization.'),
     ],
-    submit: async ({ displayName, expiresAt }) => {
-      await call('POST', `${path}/workspaces`, { body: { displayName, ...(expiresAt ? { expiresAt: endOf(expiresAt) } : {}) }, async: true });
+    submit: async ({ displayName, expiresAt, costCenter }) => {
+      const body = { displayName, ...(expiresAt ? { expiresAt: endOf(expiresAt) } : {}), ...billingOfNew(costCenter) };
+      await call('POST', `${path}/workspaces`, { body, async: true });
       page.reload();
     },
   }), 'primary');

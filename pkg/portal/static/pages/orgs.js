@@ -1,6 +1,7 @@
 // All Organizations of the person.
 
 import { call } from '../lib/api.js';
+import { billingOfNew, newCostCenter } from '../lib/billing.js';
 import { h, named } from '../lib/dom.js';
 import { badge, capital, date } from '../lib/format.js';
 import { offered } from '../lib/invite.js';
@@ -17,9 +18,12 @@ export async function render(page) {
   const quota = me.orgQuota;
   const create = button('New organization', () => formDialog({
     title: 'New organization', signal: page.signal, action: 'Create', busy: 'Creating…',
-    fields: [{ name: 'displayName', label: 'Name', required: true, max: 128, hint: 'Any name, in any script. It can be changed later and need not be unique.' }],
-    submit: async (values) => {
-      const { body } = await call('POST', '/api/orgs', { body: values, async: true });
+    fields: [
+      { name: 'displayName', label: 'Name', required: true, max: 128, hint: 'Any name, in any script. It can be changed later and need not be unique.' },
+      newCostCenter('The account to charge, if you know it. Some hubs need one.'),
+    ],
+    submit: async ({ displayName, costCenter }) => {
+      const { body } = await call('POST', '/api/orgs', { body: { displayName, ...billingOfNew(costCenter) }, async: true });
       page.go(`/ui/orgs/${body.uuid}`);
     },
   }), 'primary');

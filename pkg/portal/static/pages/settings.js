@@ -1,6 +1,7 @@
 // The settings of an Organization.
 
-import { ApiError, call, orgPath } from '../lib/api.js';
+import { call, orgPath } from '../lib/api.js';
+import { billingFields, billingPatch, billingShown } from '../lib/billing.js';
 import { h, named, note } from '../lib/dom.js';
 import { editor } from '../lib/edit.js';
 import { origin } from '../lib/format.js';
@@ -22,14 +23,8 @@ const shown = [
   { label: 'Who may create workspaces', of: (o) => worded(who, o.workspaceCreation) },
   { label: 'Who may publish catalog entries', of: (o) => worded(who, o.catalogEntryCreation) },
   { label: 'Access to other workspaces', of: (o) => worded(access, o.defaultAccess) },
-  { label: 'Cost center', of: (o) => o.billing?.costCenter || '' },
-  { label: 'Billing labels', of: (o) => labelText(o.billing?.labels) },
+  ...billingShown,
 ];
-
-/** @param {Record<string, string|null>} [labels] */
-function labelText(labels = {}) {
-  return Object.entries(labels).filter(([, value]) => value !== null).sort().map(([key, value]) => `${key}=${value}`).join(', ');
-}
 
 /** @param {import('../app.js').Page} page */
 export async function render(page) {
@@ -46,13 +41,12 @@ export async function render(page) {
       { name: 'workspaceCreation', label: 'Who may create workspaces', type: 'select', options: who, value: org.workspaceCreation },
       { name: 'catalogEntryCreation', label: 'Who may publish catalog entries', type: 'select', options: who, value: org.catalogEntryCreation },
       { name: 'defaultAccess', label: 'What members may do in workspaces that they were not added to', type: 'select', options: access, value: org.defaultAccess },
-      { name: 'costCenter', label: 'Cost center', value: org.billing?.costCenter || '', max: 128, hint: 'The account to charge.' },
-      { name: 'labels', label: 'Billing labels', value: labelText(org.billing?.labels), hint: 'Keys and values such as team=search, stage=test.' },
+      ...billingFields(org),
     ],
     submit: async (values) => {
       saved.replaceChildren();
       const { costCenter, labels, ...rest } = values;
-      await save('PATCH', (/** @type {any} */ now) => ({ ...rest, billing: billing(costCenter, labels, now.billing?.labels || {}) }));
+      await save('PATCH', (/** @type {any} */ now) => ({ ...rest, billing: billingPatch(costCenter, labels, now.billing?.labels || {}) }));
       saved.replaceChildren(note('', h('p', {}, 'Saved.')));
       await loadMemberships().catch(() => {});
     },
@@ -72,21 +66,6 @@ export async function render(page) {
         what: 'All its workspaces stop to work at once, for people and bots.',
       }), 'danger'))),
   );
-}
-
-/**
- * Labels that are not in the text any more are removed, as a merge patch says it.
- * @param {string} costCenter @param {string} text @param {Record<string, string>} before
- */
-function billing(costCenter, text, before) {
-  /** @type {Record<string, string|null>} */
-  const labels = Object.fromEntries(Object.keys(before).map((key) => [key, null]));
-  for (const part of text.split(',').map((p) => p.trim()).filter(Boolean)) {
-    const at = part.indexOf('=');
-    if (at < 1) throw new ApiError(422, { message: '', details: { causes: [{ field: 'labels', message: `“${part}” is not key=value` }] } }, '');
-    labels[part.slice(0, at).trim()] = part.slice(at + 1).trim();
-  }
-  return { costCenter: costCenter || null, labels };
 }
 
 /** @param {Schema<'Org'>} org */

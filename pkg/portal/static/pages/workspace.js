@@ -1,6 +1,7 @@
 // One Workspace: how to get in, and how it is.
 
 import { call, workspacePath } from '../lib/api.js';
+import { billingFields, billingPatch, billingShown } from '../lib/billing.js';
 import { h, named, note } from '../lib/dom.js';
 import { editor } from '../lib/edit.js';
 import { end, endOf, local, moment, phaseBadge, size, used } from '../lib/format.js';
@@ -28,6 +29,7 @@ export async function render(page) {
   page.show(
     heading(workspace.displayName, [phaseBadge(workspace.phase), ' ', roleText(workspace), ' · created ', moment(workspace.createdAt), ' by ', named(workspace.createdBy)],
       (admin || workspace.manager) && button('Rename', () => rename({ page, noun: 'workspace', name: workspace.displayName, path })),
+      (admin || workspace.manager) && button('Billing', () => editBilling(page, path, workspace, etag)),
       (admin || workspace.manager) && button('End', () => editEnd(page, path, workspace, etag)),
       admin && button('Delete', () => remove({
         page, noun: 'workspace', name: workspace.displayName, path, after: () => page.go(`/ui/orgs/${org}`),
@@ -46,6 +48,7 @@ export async function render(page) {
       h('dt', {}, 'Organization'), h('dd', {}, h('a', { href: `/ui/orgs/${org}` }, named(orgOf(org)?.name || org))),
       h('dt', {}, 'UUID'), h('dd', {}, h('code', {}, workspace.uuid), ' ', copyButton(workspace.uuid)),
       h('dt', {}, 'URL'), h('dd', {}, workspace.url ? [h('code', {}, workspace.url), ' ', copyButton(workspace.url)] : '–'),
+      billingShown.map((s) => [h('dt', {}, s.label), h('dd', {}, s.of(workspace) ? named(s.of(workspace)) : '–')]),
       h('dt', {}, 'Objects'), h('dd', {}, used(workspace.objects, String)),
       h('dt', {}, 'Size'), h('dd', {}, used(workspace.bytes, size)),
       h('dt', {}, 'Size of the organization'), h('dd', {}, used(workspace.orgBytes, size)),
@@ -74,6 +77,19 @@ function editEnd(page, path, workspace, etag) {
     fields: [{ name: 'expiresAt', label: 'Ends at', type: 'datetime-local', value: local(workspace.expiresAt), hint: endHint }],
     submit: async (values) => {
       await save('PATCH', { expiresAt: endOf(values.expiresAt) });
+      page.reload();
+    },
+  });
+}
+
+/** @param {import('../app.js').Page} page @param {WorkspacePath} path @param {Schema<'Workspace'>} workspace @param {string} etag */
+function editBilling(page, path, workspace, etag) {
+  const save = editor({ path, etag, seen: workspace, theirs: page.reload, signal: page.signal, shown: billingShown });
+  formDialog({
+    title: 'Billing of a workspace', signal: page.signal, action: 'Save', text: h('p', {}, named(workspace.displayName)),
+    fields: billingFields(workspace),
+    submit: async ({ costCenter, labels }) => {
+      await save('PATCH', (/** @type {any} */ now) => ({ billing: billingPatch(costCenter, labels, now.billing?.labels || {}) }));
       page.reload();
     },
   });
