@@ -64,7 +64,12 @@ func StartHub(t testing.TB, kcp *KCP, root string, change ...func(*server.Option
 	logger, err := log.New("console", "info", h.Log)
 	require.NoError(t, err)
 	go func() { h.ended <- server.Run(log.Into(ctx, logger), config, nil, h.Log) }()
-	t.Cleanup(func() { h.Stop(t) })
+	t.Cleanup(func() {
+		h.Stop(t)
+		if t.Failed() {
+			t.Logf("the hub at %s warned:\n%s", o.ListenAddress, h.Log.warnings())
+		}
+	})
 	// One client is reused, because each new one costs the hub a TLS handshake.
 	// Handshakes are slow under the race detector.
 	Eventually(t, Long, func() (err error) {

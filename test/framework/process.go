@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -87,6 +88,18 @@ func (o *Output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.buf.String()
+}
+
+// warnings returns the last lines of a log that are warnings or errors.
+func (o *Output) warnings() string {
+	const most = 40
+	var all []string
+	for line := range strings.Lines(o.String()) {
+		if strings.Contains(line, "\tWARN\t") || strings.Contains(line, "\tERROR\t") {
+			all = append(all, line)
+		}
+	}
+	return strings.Join(all[max(len(all)-most, 0):], "")
 }
 
 // Process is a program that runs beside the tests.
