@@ -69,7 +69,9 @@ func (o Options) Validate() error {
 
 // DB is the database of the records. Readers share no connection with the shipper.
 type DB struct {
-	postgres      bool
+	postgres bool
+	// path is that of a file of SQLite.
+	path          string
 	writes, reads *sql.DB
 }
 
@@ -139,7 +141,7 @@ func openSQLite(path string) (*DB, error) {
 		}
 		return db, err
 	}
-	d := &DB{}
+	d := &DB{path: path}
 	if d.writes, err = pool(1); err == nil {
 		d.reads, err = pool(4)
 	}

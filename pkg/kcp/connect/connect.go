@@ -3,6 +3,7 @@ package connect
 import (
 	"context"
 	"errors"
+	"io"
 	"path/filepath"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -55,6 +56,9 @@ type KCP interface {
 	AdminConfig() (*rest.Config, error)
 	// SetIssuers replaces the issuers of people's tokens.
 	SetIssuers(jwt []apiserverv1.JWTAuthenticator) error
+	// Snapshot calls write with a snapshot of etcd, which ends with its hash, and with the revision of etcd when it
+	// was asked for.
+	Snapshot(ctx context.Context, write func(revision, size int64, r io.Reader) error) error
 }
 
 // NewKCP returns an embedded kcp. It is a parameter, so that programs that use an external kcp

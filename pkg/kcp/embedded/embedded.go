@@ -76,6 +76,7 @@ type Server struct {
 	locked  *os.File
 	// maintained counts what the keeper does.
 	maintained *prometheus.CounterVec
+	copying    *copying
 }
 
 // New checks the options, creates and locks the directory, and chooses ports. The error
@@ -93,7 +94,7 @@ func New(options Options, changes ...Change) (*Server, error) {
 		return nil, err
 	}
 	options.EtcdQuota = cmp.Or(options.EtcdQuota, defaultQuota)
-	s := &Server{options: options, changes: changes, ready: make(chan struct{}), locked: locked, maintained: newMaintained()}
+	s := &Server{options: options, changes: changes, ready: make(chan struct{}), locked: locked, maintained: newMaintained(), copying: newCopying()}
 	if options.Metrics != nil {
 		if err := errors.Join(options.Metrics.Register(newDatabase(prometheus.DefaultGatherer)), options.Metrics.Register(s.maintained)); err != nil {
 			_ = locked.Close()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
@@ -59,6 +57,8 @@ type measurement struct {
 // keeper keeps room in the database of etcd.
 type keeper struct {
 	etcd *clientv3.Client
+	// copying keeps a defragmentation apart from snapshots.
+	copying *copying
 	// quota is that of the hub, and limit the size of the file at which etcd refuses writes.
 	quota, limit int64
 	// measured is told the usage.
@@ -75,24 +75,12 @@ type keeper struct {
 
 // newKeeper returns a keeper of the etcd that runs in dir.
 func (s *Server) newKeeper(dir string) (*keeper, error) {
-	secrets := filepath.Join(dir, "secrets")
-	info := transport.TLSInfo{
-		CertFile: filepath.Join(secrets, "client", "cert.pem"), KeyFile: filepath.Join(secrets, "client", "key.pem"),
-		TrustedCAFile: filepath.Join(secrets, "ca", "cert.pem"),
-	}
-	config, err := info.ClientConfig()
+	etcd, err := s.etcdClient(dir)
 	if err != nil {
-		return nil, fmt.Errorf("read the certificates of etcd: %w", err)
-	}
-	etcd, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{fmt.Sprintf("https://localhost:%d", s.options.EtcdClientPort)}, TLS: config,
-		Logger: zap.NewNop(),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("make a client of etcd: %w", err)
+		return nil, err
 	}
 	k := &keeper{
-		etcd: etcd, quota: s.options.EtcdQuota, limit: s.options.EtcdQuota + etcdReserve, count: s.maintained,
+		etcd: etcd, copying: s.copying, quota: s.options.EtcdQuota, limit: s.options.EtcdQuota + etcdReserve, count: s.maintained,
 		free: func() (int64, error) { return disk.Free(dir) },
 	}
 	if s.options.Storage != nil {
@@ -234,10 +222,12 @@ func (k *keeper) defragmentable(m measurement) error {
 }
 
 func (k *keeper) defragment(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), workTimeout)
-	defer cancel()
-	_, err := k.etcd.Defragment(ctx, k.etcd.Endpoints()[0])
-	return err
+	return k.copying.defragment(func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), workTimeout)
+		defer cancel()
+		_, err := k.etcd.Defragment(ctx, k.etcd.Endpoints()[0])
+		return err
+	})
 }
 
 // disarm ends the alarm, so that etcd writes again.

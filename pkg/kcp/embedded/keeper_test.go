@@ -39,10 +39,13 @@ func freePorts(t *testing.T) (client, peer int) {
 }
 
 // newEtcd starts an etcd and returns a keeper of it that does not run.
-func newEtcd(t *testing.T) *keeper {
+func newEtcd(t *testing.T) *keeper { return newEtcdIn(t, t.TempDir()) }
+
+// newEtcdIn is newEtcd in a folder of kcp.
+func newEtcdIn(t *testing.T, dir string) *keeper {
 	t.Helper()
 	client, peer := freePorts(t)
-	o := etcdoptions.NewOptions(t.TempDir())
+	o := etcdoptions.NewOptions(dir)
 	o.Enabled, o.ClientPort, o.PeerPort, o.QuotaBackendBytes = true, strconv.Itoa(client), strconv.Itoa(peer), testLimit
 	config, err := embeddedetcd.NewConfig(o.Complete(genericoptions.NewEtcdOptions(storagebackend.NewDefaultConfig("/", nil))), false)
 	require.NoError(t, err)
@@ -51,7 +54,7 @@ func newEtcd(t *testing.T) *keeper {
 	ctx, stop := context.WithCancel(context.Background())
 	require.NoError(t, startEtcd(ctx, etcd))
 	t.Cleanup(func() { stop(); awaitStopped(etcd) })
-	s := &Server{options: Options{EtcdClientPort: client, EtcdQuota: testQuota}, maintained: newMaintained()}
+	s := &Server{options: Options{EtcdClientPort: client, EtcdQuota: testQuota}, maintained: newMaintained(), copying: newCopying()}
 	k, err := s.newKeeper(o.Directory)
 	require.NoError(t, err)
 	k.limit = testLimit

@@ -1,0 +1,80 @@
+package backup
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// nameForm is the form of the names of backups in a folder. Its texts have the order of the times.
+	nameForm = "kedge-hub-2006-01-02T15-04-05Z"
+	// extension is that of a compressed tar, and encryptedExtension follows it where that is encrypted.
+	extension, encryptedExtension = ".tar.gz", ".age"
+)
+
+// NameAt is the name of a backup in a folder of backups.
+func NameAt(t time.Time, encrypted bool) string {
+	name := t.UTC().Format(nameForm) + extension
+	if encrypted {
+		name += encryptedExtension
+	}
+	return name
+}
+
+// timeOf returns the time in a name that NameAt made. It is zero for every other one.
+func timeOf(name string) time.Time {
+	plain, encrypted := strings.CutSuffix(name, encryptedExtension)
+	t, err := time.Parse(nameForm, strings.TrimSuffix(plain, extension))
+	if err != nil || NameAt(t, encrypted) != name {
+		return time.Time{}
+	}
+	return t
+}
+
+// Replace writes a file under a name that it gets when it is whole and on the disk. Only its user can read it.
+func Replace(name string, write func(io.Writer) error) (err error) {
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is no regular file", name)
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), ".kedge-hub-backup-*")
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(write(f), f.Sync(), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	if err := os.Rename(f.Name(), name); err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return syncFile(filepath.Dir(name))
+}
+
+// Prune removes backups from a folder, the oldest by their names first, until keep are left. That of the name made stays
+// at any rate: the clock of its name may have been set back. Files with names that NameAt does not make stay.
+func Prune(dir string, keep int, made string) (removed []string, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool {
+		return e.Name() == made || timeOf(e.Name()).IsZero() || !e.Type().IsRegular()
+	})
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int {
+		return cmp.Or(timeOf(b.Name()).Compare(timeOf(a.Name())), cmp.Compare(a.Name(), b.Name()))
+	})
+	for _, e := range entries[min(len(entries), max(keep-1, 0)):] {
+		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
+			return removed, err
+		}
+		removed = append(removed, e.Name())
+	}
+	return removed, nil
+}
