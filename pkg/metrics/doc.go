@@ -109,6 +109,9 @@
 //   - kedge_records_removed_total: audit events that were removed from the database because of their age.
 //   - kedge_etcd_maintenance_total{action,result}: work of the hub on that database. action is compact,
 //     defragment or disarm; result is ok or error.
+//   - kedge_backup_last_timestamp_seconds: time of the last backup that was stored, in seconds since 1970. It
+//     is absent until the first one, as is the next.
+//   - kedge_backup_last_bytes: size of that backup in bytes, before compression.
 //   - kedge_storage_used_ratio{store}: share of a store of the embedded kcp that is used. store is
 //     etcd, whose limit is --etcd-quota, or disk, of which the last 10 GiB count. It is absent with
 //     an external kcp, as is the next.

@@ -25,14 +25,18 @@ func (a *assembly) serveLocal(ctx context.Context, servers *errgroup.Group) {
 	path := localSocket(a.hub.config)
 	listener, err := listenLocal(ctx, path)
 	if err != nil {
-		log.From(ctx).Warn("no socket for kedge-hub verify", zap.String("path", path), zap.Error(err))
+		log.From(ctx).Warn("no socket for kedge-hub verify and kedge-hub backup", zap.String("path", path), zap.Error(err))
 		return
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+verifyPath, func(w http.ResponseWriter, r *http.Request) { a.verify(w, r, false) })
 	mux.HandleFunc("POST "+verifyPath, func(w http.ResponseWriter, r *http.Request) { a.verify(w, r, true) })
+	if a.backups != nil {
+		mux.HandleFunc("POST "+backupPath, a.backups.serve)
+		mux.HandleFunc("POST "+storedPath, a.backups.wasStored)
+	}
 	server := a.hub.newHTTPServer(ctx, mux, nil)
-	// A look takes as long as its asker wants, and ends with the hub.
+	// A look and a backup take as long as their askers want, and end with the hub.
 	server.ReadTimeout = 0
 	server.BaseContext = func(net.Listener) context.Context { return ctx }
 	servers.Go(func() error { return serve(ctx, server, listener, time.Second) })

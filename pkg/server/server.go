@@ -19,6 +19,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/openapi"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/auth"
+	"github.com/faroshq/kedge-hub/pkg/backup"
 	"github.com/faroshq/kedge-hub/pkg/certs"
 	"github.com/faroshq/kedge-hub/pkg/health"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
@@ -64,6 +65,9 @@ type hub struct {
 
 func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) (err error) {
 	began := time.Now()
+	if err := backup.Whole(h.config.DataDir); err != nil {
+		return fmt.Errorf("--data-dir: %w", err)
+	}
 	if h.certificate, err = certs.NewServing(h.config.Certificate(), began); err != nil {
 		return err
 	}
@@ -150,6 +154,11 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) (err error) {
 	defer func() { stopBelow(); a.running.Wait() }()
 	if err := a.start(starting, below, serving, front); err != nil {
 		return err
+	}
+	if h.embedded != nil {
+		if a.backups, err = a.newBackups(); err != nil {
+			return err
+		}
 	}
 	a.serveLocal(serving, servers)
 	log.From(ctx).Info("ready", zap.Duration("after", time.Since(began).Round(time.Millisecond)), zap.String("url", h.config.ExternalURL))

@@ -108,6 +108,8 @@ type assembly struct {
 
 	// looking is held while kcp is compared for the operator.
 	looking sync.Mutex
+	// backups is nil without an embedded kcp.
+	backups *backups
 }
 
 // start takes the steps of a start and returns when the API is served. starting ends the start;

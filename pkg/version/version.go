@@ -19,3 +19,17 @@ func String() string {
 	}
 	return version
 }
+
+// KCP returns the version of the linked kcp. It is empty in a program without one.
+func KCP() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, m := range info.Deps {
+		if m.Path == "github.com/kcp-dev/kcp" {
+			return m.Version
+		}
+	}
+	return ""
+}
