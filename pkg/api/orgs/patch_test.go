@@ -118,6 +118,9 @@ func TestPatch_namesAFieldThatCannotBeChanged(t *testing.T) {
 		`{"billing": {"costCenter": 7, "labels": {"team": 7}, "aaa": 7}, "z": null}`: "z",
 		`{"billing": {"costCenter": 7, "labels": {"team": 7}, "aaa": 7}}`:            "billing.aaa",
 		`{"workspaceCreation": "x", "defaultAccess": "x", "billing": 1}`:             "workspaceCreation",
+		`{"billing": {"costCenter": "47\u000011"}}`:                                  "billing.costCenter",
+		`{"billing": {"labels": {"team": "a\nb"}}}`:                                  "billing.labels.team",
+		`{"billing": {"labels": {"te\u0000am": "a"}}}`:                               "billing.labels",
 		`{"billing": {"labels": {"b": 7, "a": 7}}}`:                                  "billing.labels.a",
 	} {
 		f.patch(apitest.Admin, body).RefusedField(t, field)
@@ -223,7 +226,7 @@ func FuzzPatch(f *testing.F) {
 			As: apitest.Admin, Method: http.MethodPatch, Path: "/api/orgs/" + apitest.Acme, Org: apitest.Acme,
 			Body: body, ContentType: "application/json",
 		}.Do(x.http)
-		require.Contains(t, []int{http.StatusOK, http.StatusBadRequest, http.StatusRequestEntityTooLarge}, answer.Code)
+		require.Contains(t, []int{http.StatusOK, http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge}, answer.Code)
 		if x.store.writes == 0 {
 			return
 		}

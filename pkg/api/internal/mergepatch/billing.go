@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"k8s.io/utils/ptr"
@@ -74,8 +76,8 @@ func labels(raw json.RawMessage) (func(*v1alpha1.Billing), error) {
 	}
 	values := map[string]*string{}
 	for _, key := range slices.Sorted(maps.Keys(in)) {
-		if n := utf8.RuneCountInString(key); n < 1 || n > maxBillingKey {
-			return nil, errs.InvalidField("billing.labels", fmt.Sprintf("keys have 1 to %d characters", maxBillingKey))
+		if n := utf8.RuneCountInString(key); n < 1 || n > maxBillingKey || strings.ContainsFunc(key, unicode.IsControl) {
+			return nil, errs.InvalidField("billing.labels", fmt.Sprintf("keys have 1 to %d characters, and no control characters", maxBillingKey))
 		}
 		if values[key], err = textOrNull("billing.labels."+key, in[key], maxBillingValue); err != nil {
 			return nil, err
@@ -117,8 +119,11 @@ func textOrNull(field string, raw json.RawMessage, limit int) (*string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if utf8.RuneCountInString(value) > limit {
+	switch {
+	case utf8.RuneCountInString(value) > limit:
 		return nil, errs.InvalidField(field, fmt.Sprintf("must have at most %d characters", limit))
+	case strings.ContainsFunc(value, unicode.IsControl):
+		return nil, errs.InvalidField(field, "must not contain control characters")
 	}
 	return &value, nil
 }
