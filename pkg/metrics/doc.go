@@ -107,6 +107,10 @@
 //   - kedge_records_lost_total: audit events that were removed from the files of this replica before the
 //     database had them.
 //   - kedge_records_removed_total: audit events that were removed from the database because of their age.
+//   - kedge_usage_lag_seconds: age in seconds of the last moment up to which the database has all usage that
+//     this replica counted. It is absent without a database, as is the next.
+//   - kedge_usage_lost_total: rows of usage that this replica gave up because the database was down for too
+//     long.
 //   - kedge_etcd_maintenance_total{action,result}: work of the hub on that database. action is compact,
 //     defragment or disarm; result is ok or error.
 //   - kedge_backup_last_timestamp_seconds: time of the last backup that was stored, in seconds since 1970. It

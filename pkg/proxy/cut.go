@@ -12,6 +12,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/pkg/usage"
 )
 
 // stream is a proxied request and its answer.
@@ -33,6 +34,8 @@ type stream struct {
 	state    atomic.Pointer[termination]
 	upgraded atomic.Bool
 	answer   guardedBody
+	// used counts what the answer uses.
+	used usage.Request
 	// expiry is nil before the timer of the credential is set, and where there is none.
 	expiry atomic.Pointer[expiry]
 
@@ -272,6 +275,7 @@ func (b *guardedBody) Read(p []byte) (int, error) {
 		}
 		return 0, ended
 	}
+	b.stream.used.Out(n)
 	return n, err
 }
 
@@ -287,6 +291,7 @@ func (c *guardedConn) Read(p []byte) (int, error) {
 	if ended := c.stream.ended(); ended != nil {
 		return 0, ended
 	}
+	c.stream.used.Out(n)
 	return n, err
 }
 

@@ -29,4 +29,6 @@
 //     HTTP/2 connection with other requests.
 //   - Writes of tenants are reported to the workspace reconciler, which repairs objects of the
 //     Workspace template: no informer covers kinds that the hub does not know.
+//   - What passes the gate and the limits is usage of the Workspace. It is counted in memory, with a counter that each
+//     request finds once.
 package proxy

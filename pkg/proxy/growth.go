@@ -196,6 +196,6 @@ func relay(w http.ResponseWriter, answer *http.Response, e *exchange) error {
 	}
 	w.WriteHeader(answer.StatusCode)
 	// The client may have left.
-	_, _ = io.Copy(w, answer.Body)
+	_, _ = io.Copy(countingWriter{w, e.stream.used}, answer.Body)
 	return nil
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/pkg/usage"
 )
 
 // Caller is the authenticated caller of a request.
@@ -85,7 +86,9 @@ type Config struct {
 	// Streams are the limits of long-running streams.
 	Streams StreamLimits
 	// Load are the limits of the other requests.
-	Load    LoadLimits
+	Load LoadLimits
+	// Usage counts requests and what they answer. It may be nil.
+	Usage   *usage.Counter
 	Metrics prometheus.Registerer
 }
 
@@ -211,6 +214,8 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
+	s.used = p.count(s, r.Method, entry.Workspace, info)
+	defer s.used.End()
 	if s.longRunning {
 		// The timeouts of the server are for ordinary requests.
 		control := http.NewResponseController(w)

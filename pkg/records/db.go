@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -30,7 +31,7 @@ const sqliteScheme = "sqlite:"
 const (
 	// migrateTimeout bounds a migration with the wait for another replica that carries it out.
 	migrateTimeout = 2 * time.Minute
-	// writeTimeout bounds one transaction of the shipper.
+	// writeTimeout bounds one transaction that writes.
 	writeTimeout = 15 * time.Second
 	// timeForm is the form in which times are written. Its texts have the order of the times.
 	timeForm = "2006-01-02T15:04:05.000000Z07:00"
@@ -67,12 +68,14 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// DB is the database of the records. Readers share no connection with the shipper.
+// DB is the database of the records. Readers share no connection with what writes.
 type DB struct {
 	postgres bool
 	// path is that of a file of SQLite.
 	path          string
 	writes, reads *sql.DB
+	// migrating is held during a migration: SQLite has no lock for it.
+	migrating sync.Mutex
 }
 
 // Open returns a DB. It connects later, so that a database that is down delays no start.
@@ -104,8 +107,8 @@ func Open(o Options) (*DB, error) {
 		db.SetConnMaxIdleTime(time.Minute)
 		return db
 	}
-	// A migration holds its lock with a connection of its own.
-	return &DB{postgres: true, writes: pool(2), reads: pool(4)}, nil
+	// A migration holds its lock with a connection of its own, and usage is written beside the events.
+	return &DB{postgres: true, writes: pool(3), reads: pool(4)}, nil
 }
 
 // Local reports whether the database is a file on this machine.
@@ -153,6 +156,8 @@ func (d *DB) Close() error { return errors.Join(d.writes.Close(), d.reads.Close(
 
 // Migrate makes or upgrades the tables. Replicas that start at once wait for one another.
 func (d *DB) Migrate(ctx context.Context) error {
+	d.migrating.Lock()
+	defer d.migrating.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, migrateTimeout)
 	defer cancel()
 	dialect, dir, options := goose.DialectSQLite3, "migrations/sqlite", []goose.ProviderOption{}
@@ -190,8 +195,10 @@ func (d *DB) Migrate(ctx context.Context) error {
 
 // whole returns an error if a table is missing.
 func (d *DB) whole(ctx context.Context) error {
-	for _, table := range []string{"audit_events", "audit_heads", "audit_anchors"} {
-		if _, err := d.writes.ExecContext(ctx, "SELECT 1 FROM "+table+" WHERE 1 = 0"); err != nil { //nolint:gosec // one of the three
+	for _, table := range []string{
+		"audit_events", "audit_heads", "audit_anchors", "usage_requests", "usage_callers", "usage_stored", "usage_orgs", "usage_replicas", "usage_hours",
+	} {
+		if _, err := d.writes.ExecContext(ctx, "SELECT 1 FROM "+table+" WHERE 1 = 0"); err != nil { //nolint:gosec // one of these
 			return err
 		}
 	}
@@ -215,7 +222,7 @@ func (d *DB) query(statement string) string {
 	return b.String()
 }
 
-// transact runs a transaction of the shipper.
+// transact runs a transaction that writes.
 func (d *DB) transact(ctx context.Context, do func(context.Context, *sql.Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()

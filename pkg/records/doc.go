@@ -1,4 +1,4 @@
-// Package records keeps the past in SQL: the events of the audit log, for those who own a platform.
+// Package records keeps the past in SQL: the events of the audit log, and usage, for those who own a platform.
 //
 // # Decisions
 //
@@ -8,6 +8,9 @@
 //   - An event is identified by its replica, its chain and its number. A replica that stores an event again
 //     changes nothing.
 //   - If a table is dropped, the Shipper makes it again, and stores what its files still have.
+//   - Usage waits in memory (package usage), because it is many small sums. A row has the whole count of a process in an
+//     interval, and replaces what that process has written before. What several processes measure is the most of
+//     them, and callers are a set.
 //   - The column event has the line as it is in the file, so that the chains can be verified in the table,
 //     too. The other columns are there for queries.
 //   - One schema serves SQLite and PostgreSQL; goose makes and upgrades it, in PostgreSQL under an advisory lock.

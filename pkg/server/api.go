@@ -179,6 +179,6 @@ func (a *assembly) proxy(serving context.Context, enter func(user, cluster strin
 		Load: proxy.LoadLimits{
 			Requests: limits.MaxRequestsInFlightPerWorkspace, Bytes: limits.BytesInFlight(), Stored: a.storedIn, Refused: a.hub.limits.Refused,
 		},
-		Draining: serving, Metrics: a.hub.registry,
+		Usage: a.hub.usage, Draining: serving, Metrics: a.hub.registry,
 	})
 }

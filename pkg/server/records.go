@@ -7,6 +7,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/records"
 	"github.com/faroshq/kedge-hub/pkg/storage"
+	"github.com/faroshq/kedge-hub/pkg/usage"
 )
 
 // openRecords opens the records database, without connecting. It is nil without one, and where the audit log is in no
@@ -23,6 +24,14 @@ func (h *hub) openRecords() (err error) {
 		return err
 	}
 	h.checks.AddDetail("records", h.shipper.Err)
+	if h.usage, err = usage.NewCounter(c.UsageInterval, h.config.Clock, h.registry); err != nil {
+		return err
+	}
+	replica := h.audit.Heads()[0].Replica
+	if h.usageWriter, err = records.NewUsageWriter(h.records, h.usage, replica, c.UsageRetention, h.roomForRecords, h.registry); err != nil {
+		return err
+	}
+	h.checks.AddDetail("usage", h.usageWriter.Err)
 	return nil
 }
 

@@ -28,6 +28,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/metrics"
 	"github.com/faroshq/kedge-hub/pkg/records"
 	"github.com/faroshq/kedge-hub/pkg/storage"
+	"github.com/faroshq/kedge-hub/pkg/usage"
 	"github.com/faroshq/kedge-hub/pkg/version"
 )
 
@@ -54,11 +55,13 @@ type hub struct {
 	embedded connect.KCP
 	audit    *audit.Log
 	budget   *audit.Budget
-	// records and shipper are nil without a database.
-	records *records.DB
-	shipper *records.Shipper
-	limits  *httpmw.Limits
-	storage *storage.Monitor
+	// records, shipper, usage and usageWriter are nil without a database.
+	records     *records.DB
+	shipper     *records.Shipper
+	usage       *usage.Counter
+	usageWriter *records.UsageWriter
+	limits      *httpmw.Limits
+	storage     *storage.Monitor
 	// ready is closed when the hub has said that it is.
 	ready chan struct{}
 }

@@ -252,6 +252,7 @@ func (a *assembly) run(starting, below context.Context, front *health.Front) err
 	}
 	a.running.Go(func() { a.views.Run(below) })
 	a.runAudit(below)
+	a.runUsage(below)
 	switch {
 	case a.reactivation != nil && a.sharded:
 		write(a.reactivation.Run)
@@ -275,8 +276,11 @@ func (a *assembly) run(starting, below context.Context, front *health.Front) err
 	a.running.Go(func() { a.uses.Run(below) })
 	a.running.Go(func() { a.meter.Run(below) })
 	write(available(a.definitions.Run))
-	leading := make([]func(context.Context), 0, len(a.leading)+1)
+	leading := make([]func(context.Context), 0, len(a.leading)+3)
 	leading = append(leading, available(a.forgetJobs))
+	if a.hub.usage != nil {
+		leading = append(leading, available(a.measureUsage))
+	}
 	for _, c := range a.leading {
 		leading = append(leading, available(c.Run))
 	}

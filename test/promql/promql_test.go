@@ -166,6 +166,7 @@ func healthy() series {
 		`kedge_http_requests_total{route="/api/orgs",method="GET",code="200"}`: "0+600x240", `kedge_http_requests_total{route="/api/orgs",method="GET",code="503"}`: "0+3x240",
 		`kedge_kcp_requests_total{method="GET",code="200"}`: "0+600x240", `kedge_kcp_requests_total{method="GET",code="error"}`: "0+3x240",
 		"kedge_revocation_late_total": "0x240", "kedge_audit_lost_total": "5x240", "kedge_records_lag_seconds": "0x120 200x10 0x110", "kedge_records_lost_total": "5x240", `kedge_limited_total{limit="streams"}`: "0+6x240",
+		"kedge_usage_lag_seconds": "20x120 200x10 20x110", "kedge_usage_lost_total": "5x240",
 		`kedge_logins_total{client="cli",result="ok"}`: "0+9x240", `kedge_logins_total{client="cli",result="refused"}`: "0+9x240", `kedge_logins_total{client="cli",result="error"}`: "0+1x240",
 		`kedge_session_renewals_total{result="ok"}`: "0+9x240", `kedge_session_renewals_total{result="error"}`: "0+1x240",
 		"kedge_oidc_issuer_up": "1x240", `kedge_file_stale{flag="token-file"}`: "0x240",

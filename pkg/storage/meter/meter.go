@@ -89,8 +89,9 @@ type counted struct {
 	at       time.Time
 	took     time.Duration
 	// grown was admitted since the last measurement began.
-	grown  Use
-	queued bool
+	grown Use
+	// queued is true while it waits for a measurement, urgent if somebody needs that soon.
+	queued, urgent bool
 }
 
 func (c *counted) use() Use { return c.measured.plus(c.grown) }
@@ -144,10 +145,35 @@ func (m *Meter) Read(w Workspace) (use Use, orgBytes int64, ok bool) {
 	return c.use(), m.orgBytes(w.Org), c.known
 }
 
+// ReadOrg returns what the Workspaces of an Organization store, by UUID, as far as they were measured. It has the others
+// measured when nobody needs a measurement sooner.
+func (m *Meter) ReadOrg(org string) map[string]Use {
+	all := m.config.Workspaces(org)
+	found := make(map[string]Use, len(all))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, w := range all {
+		c := m.of[w.Cluster]
+		switch {
+		case w.Cluster == "":
+		case c == nil:
+			c = &counted{Workspace: w}
+			m.of[w.Cluster] = c
+			m.push(c, false)
+		case c.known:
+			found[w.UUID] = c.use()
+		}
+	}
+	return found
+}
+
 // count returns what is known of a Workspace, and has it measured if that is nothing. m.mu is locked.
 func (m *Meter) count(w Workspace) *counted {
 	c := m.of[w.Cluster]
 	if c != nil {
+		if c.queued && !c.known {
+			m.enqueue(c)
+		}
 		return c
 	}
 	c = &counted{Workspace: w}
@@ -238,18 +264,20 @@ func inMebibytes(bytes int64) string {
 	return resource.NewQuantity((bytes+1<<20-1)>>20<<20, resource.BinarySI).String()
 }
 
-// enqueue has a Workspace measured. m.mu is locked.
-func (m *Meter) enqueue(c *counted) {
+// enqueue has a Workspace measured, soon if it never was. m.mu is locked.
+func (m *Meter) enqueue(c *counted) { m.push(c, !c.known) }
+
+func (m *Meter) push(c *counted, urgent bool) {
 	wait := max(pause, duty*c.took)
 	if c.known && m.full(c) {
 		// Its tenant may wait for room, also where kcp is slow.
 		wait = min(max(pause, dutyFull*c.took), waitFull)
 	}
-	if c.queued || !c.at.IsZero() && m.config.Clock.Since(c.at) < wait {
+	if c.queued && (c.urgent || !urgent) || !c.at.IsZero() && m.config.Clock.Since(c.at) < wait {
 		return
 	}
-	c.queued = true
-	m.queue.Push(c.Cluster, c.Org, !c.known)
+	c.queued, c.urgent = true, urgent
+	m.queue.Push(c.Cluster, c.Org, urgent)
 	select {
 	case m.filled <- struct{}{}:
 	default:
@@ -311,7 +339,8 @@ func (m *Meter) measureNext(ctx context.Context) bool {
 	m.mu.Lock()
 	cluster, _, ok := m.queue.Pop()
 	c := m.of[cluster]
-	if !ok || c == nil {
+	if !ok || c == nil || !c.queued {
+		// It can be in the queue twice.
 		m.mu.Unlock()
 		return ok
 	}

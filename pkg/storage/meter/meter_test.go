@@ -221,3 +221,14 @@ func TestMeter_readsWhatIsStored(t *testing.T) {
 	require.EqualValues(t, 67, org)
 	require.Equal(t, 1, s.times("one"), "reading has it measured once")
 }
+
+// What nobody waits for is measured behind what somebody does, once, also where it was in line already.
+func TestMeter_measuresForUsageBehindRequests(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, meter.Limits{Workspace: meter.Use{Objects: 100}})
+	s.store("one", meter.Use{Objects: 7})
+	require.Empty(t, s.ReadOrg("a"))
+	require.Eventually(t, func() bool { return len(s.ReadOrg("a")) == 2 }, 5*time.Second, time.Millisecond)
+	require.Equal(t, map[string]meter.Use{"uuid-one": {Objects: 7}, "uuid-two": {}}, s.ReadOrg("a"))
+	require.Equal(t, []int{1, 1, 0}, []int{s.times("one"), s.times("two"), s.times("other")})
+}
