@@ -115,7 +115,8 @@ func (a *assembly) api(serving context.Context) error {
 		return err
 	}
 	if a.hub.records != nil {
-		r.records = records.NewReader(a.hub.records, a.hub.shipper)
+		reader := records.NewReader(a.hub.records, a.hub.shipper)
+		r.records, r.usage = reader, reader
 	}
 	if c.Portal {
 		if r.portal, err = portal.New(); err != nil {

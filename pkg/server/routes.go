@@ -28,6 +28,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/orgs"
 	"github.com/faroshq/kedge-hub/pkg/api/providers"
 	"github.com/faroshq/kedge-hub/pkg/api/sessions"
+	usageapi "github.com/faroshq/kedge-hub/pkg/api/usage"
 	"github.com/faroshq/kedge-hub/pkg/api/users"
 	"github.com/faroshq/kedge-hub/pkg/api/why"
 	"github.com/faroshq/kedge-hub/pkg/api/workspaces"
@@ -88,8 +89,9 @@ type routes struct {
 	invitations        *invitations.Service
 	invitationCookies  httpmw.InvitationCookies
 	countedInvitations *invitations.Metrics
-	// records is nil without a database.
+	// records and usage are nil without a database.
 	records     auditapi.Records
+	usage       usageapi.Records
 	certificate *certs.Serving
 	// costCenters are those that may be written.
 	costCenters *api.CostCenters
@@ -201,10 +203,9 @@ func (p routes) router() chi.Router {
 		(&catalog.Handler{
 			Deps: d, Catalog: v, Orgs: v, Entries: s, GlobalCluster: p.clusters.Providers, MayBind: p.mayBind, PrivateBackends: c.Catalog.AllowPrivateBackends,
 		}).Mount(r)
-		(&auditapi.Handler{
-			Deps: d, Records: p.records,
-			LimitReads: auditReads(p.limits, c.Limits.AuditReadsPerPerson),
-		}).Mount(r)
+		reads := auditReads(p.limits, c.Limits.AuditReadsPerPerson)
+		(&auditapi.Handler{Deps: d, Records: p.records, LimitReads: reads}).Mount(r)
+		(&usageapi.Handler{Deps: d, Records: p.usage, LimitReads: reads}).Mount(r)
 		(&sessions.Handler{Deps: d, Sessions: v, Service: p.sessions, Recheck: p.revocation.Recheck, IdleTimeout: c.Sessions.IdleTimeout}).Mount(r)
 		(&credentials.Handler{Deps: d, Enter: p.gates.Enter}).Mount(r)
 	})

@@ -31,6 +31,7 @@ func TestSchemas_equalTheTypes(t *testing.T) {
 		rest.GroupResource{}, rest.ProviderClaim{}, rest.Provider{}, rest.EnableProviderRequest{},
 		rest.CreateInvitationRequest{}, rest.Invitation{}, rest.CreatedInvitation{}, rest.OfferedInvitation{}, rest.AcceptedInvitation{},
 		rest.AuditEvent{}, rest.AuditEventList{}, rest.AuditReplica{}, rest.AuditActor{}, rest.AuditFacts{}, rest.AuditResource{},
+		rest.UsageItem{}, rest.UsageRequests{}, rest.OrgSize{}, rest.UsageList{},
 		rest.Why{}, rest.AccessSource{}, rest.Missing{},
 		rest.Tokens{}, rest.Device{}, rest.AuthorizationServer{}, rest.OAuthError{},
 	} {

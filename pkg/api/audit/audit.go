@@ -10,6 +10,7 @@ import (
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/wire"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
@@ -70,8 +71,7 @@ func (h *Handler) admit(r *http.Request, scope *tenancy.Scope) (audit.Filter, er
 		return audit.Filter{}, err
 	}
 	if h.Records == nil {
-		return audit.Filter{}, errs.New(errs.NotImplemented,
-			"this hub has no records database; its operator can set --database, with the audit log in files (--audit-log-file)")
+		return audit.Filter{}, wire.NoRecords()
 	}
 	return filterOf(r)
 }
@@ -124,15 +124,10 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request, q audit.Query) (e
 	if err != nil {
 		return err
 	}
-	answer := rest.AuditEventList{Replicas: make([]rest.AuditReplica, 0, len(replicas))}
+	answer := rest.AuditEventList{Replicas: wire.Replicas(h.Clock.Now(), replicas)}
 	answer.Items = make([]rest.AuditEvent, 0, len(page.Events))
 	for _, e := range page.Events {
 		answer.Items = append(answer.Items, viewOf(e))
-	}
-	now := h.Clock.Now()
-	for _, f := range replicas {
-		behind := max(0, now.Sub(f.AsOf)).Truncate(time.Second)
-		answer.Replicas = append(answer.Replicas, rest.AuditReplica{Replica: f.Replica, AsOf: f.AsOf, BehindSeconds: int64(behind / time.Second)})
 	}
 	if page.Next != nil {
 		answer.Continue = paging.Token(r, page.Next.String(), "")

@@ -5,7 +5,6 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"io"
-	"mime"
 	"net/http"
 	"strconv"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/query"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
@@ -42,24 +42,7 @@ type encoder struct {
 
 // encoderOf returns the encoder that a client prefers. It is nil for a list in JSON.
 func encoderOf(r *http.Request) *encoder {
-	best, quality := "", 0.0
-	for part := range strings.SplitSeq(strings.Join(r.Header.Values("Accept"), ","), ",") {
-		kind, params, err := mime.ParseMediaType(strings.TrimSpace(part))
-		if err != nil {
-			continue
-		}
-		q, err := strconv.ParseFloat(params["q"], 64)
-		if err != nil {
-			q = 1
-		}
-		switch kind {
-		case typeCSV, typeNDJSON, "application/json", "application/*", "*/*":
-			if q > quality {
-				best, quality = kind, q
-			}
-		}
-	}
-	switch best {
+	switch query.Accepted(r, typeCSV, typeNDJSON) {
 	case typeCSV:
 		return &encoder{typeCSV + "; charset=utf-8; header=present", "audit.csv", beginCSV, writeCSV}
 	case typeNDJSON:

@@ -160,6 +160,8 @@ var matrixRows = []matrixRow{
 
 	{route: "GET /api/orgs/{org}/audit", gets: "401 403 403 403  403 403 403  403 403  403 200  401 401", check: (*matrixScene).isAudited},
 	{route: "GET /api/orgs/{org}/workspaces/{ws}/audit", gets: "401 403 403 403  403 403 403  403 200  403 200  401 401", check: (*matrixScene).isAudited},
+	{route: "GET /api/orgs/{org}/usage", gets: "401 403 403 403  403 403 403  403 403  403 200  401 401"},
+	{route: "GET /api/orgs/{org}/workspaces/{ws}/usage", gets: "401 403 403 403  403 403 403  403 200  403 200  401 401"},
 
 	{route: "GET /api/orgs/{org}/workspaces", gets: "401 403 403 403  403 403 403  200 200  200 200  401 401", check: (*matrixScene).listsOwnWorkspacesOnly},
 	{route: "POST /api/orgs/{org}/workspaces", body: `{"displayName":"Made by {caller}"}`, at: "growing", viewers: "403 403", gets: "401 403 403 403  403 403 403  403 403  201 201  401 401"},
