@@ -20,16 +20,18 @@ type AuditQuery struct {
 	Workspace string
 }
 
+// timeParameter is the form of a time in a parameter. It is empty for none.
+func timeParameter(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
 // options are the parameters of a request.
 func (q AuditQuery) options() []Option {
-	at := func(t time.Time) string {
-		if t.IsZero() {
-			return ""
-		}
-		return t.UTC().Format(time.RFC3339)
-	}
 	return []Option{
-		Query("since", at(q.Since)), Query("until", at(q.Until)), Query("actor", q.Actor), Query("object", q.Object),
+		Query("since", timeParameter(q.Since)), Query("until", timeParameter(q.Until)), Query("actor", q.Actor), Query("object", q.Object),
 		Query("action", q.Action), Query("code", q.Code), Query("workspace", q.Workspace),
 	}
 }
