@@ -39,7 +39,9 @@ func created(as, path, org, name, key string) call {
 func TestSpares_areTakenAndWorkAtOnce(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
-	hub := framework.StartHub(t, kcp, root, withSpares(2, 1), func(o *server.Options) { o.PersonalOrgs = true })
+	hub := framework.StartHub(t, kcp, root, withSpares(2, 1), func(o *server.Options) {
+		o.PersonalOrgs, o.Billing.DefaultCostCenter, o.Billing.RequireCostCenter = true, "4711", true
+	})
 	p := kcp.Platform(t, root)
 	orgs, children := spareOrgs(t, p, 2, anySpare)
 	slices.SortFunc(orgs, rules.Spare.Compare)
@@ -78,11 +80,16 @@ func TestSpares_areTakenAndWorkAtOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, at.Before(began.Truncate(time.Second)))
 
+	for _, place := range []struct{ org, ws string }{{u.Status.PersonalOrg, u.Status.DefaultWorkspace}, {org.Text("uuid"), ws.Text("uuid")}} {
+		requireCostCenter(t, hub, place.org, place.ws, "4711")
+	}
+
 	// The keys find what they created, whether there are spares or not.
 	require.Equal(t, org.Text("uuid"), hub.Do(t, created("alice", "/api/orgs", "", "ACME", "one"), http.StatusCreated).Text("uuid"))
 	require.Equal(t, ws.Text("uuid"), hub.Do(t, created("alice", path, org.Text("uuid"), "Web", "two"), http.StatusCreated).Text("uuid"))
 	another := hub.Do(t, created("alice", path, org.Text("uuid"), "Shop", "three"), http.StatusCreated).Text("uuid")
 	require.NotEqual(t, ws.Text("uuid"), another)
+	t.Run("billing", func(t *testing.T) { changesBilling(t, hub, p, u, org.Text("uuid"), ws.Text("uuid"), another) })
 
 	// What follows is as with any other: nobody else is in there, and it can be deleted.
 	held, err := p.MembershipsOf(t, org.Text("uuid"))
