@@ -107,8 +107,8 @@ func Open(o Options) (*DB, error) {
 		db.SetConnMaxIdleTime(time.Minute)
 		return db
 	}
-	// A migration holds its lock with a connection of its own, and usage is written beside the events.
-	return &DB{postgres: true, writes: pool(3), reads: pool(4)}, nil
+	// A migration holds its lock with a connection of its own, and usage and billing are written beside the events.
+	return &DB{postgres: true, writes: pool(4), reads: pool(4)}, nil
 }
 
 // Local reports whether the database is a file on this machine.
@@ -196,7 +196,8 @@ func (d *DB) Migrate(ctx context.Context) error {
 // whole returns an error if a table is missing.
 func (d *DB) whole(ctx context.Context) error {
 	for _, table := range []string{
-		"audit_events", "audit_heads", "audit_anchors", "usage_requests", "usage_callers", "usage_stored", "usage_orgs", "usage_replicas", "usage_hours",
+		"audit_events", "audit_heads", "audit_anchors", "billing_workspaces",
+		"usage_requests", "usage_callers", "usage_stored", "usage_orgs", "usage_replicas", "usage_hours",
 	} {
 		if _, err := d.writes.ExecContext(ctx, "SELECT 1 FROM "+table+" WHERE 1 = 0"); err != nil { //nolint:gosec // one of these
 			return err

@@ -1,4 +1,5 @@
-// Package records keeps the past in SQL: the events of the audit log, and usage, for those who own a platform.
+// Package records keeps the past in SQL: the events of the audit log, usage, and what bills depend on, for those who own
+// a platform.
 //
 // # Decisions
 //
@@ -21,6 +22,10 @@
 //   - A page looks at a limited number of events where a filter has no index, so that no tenant makes the
 //     database read all that it wrote. Pages are ordered by time, replica and number: a position is good at
 //     every replica, and later events do not move it.
+//   - A row of billing_workspaces says what a Workspace was during an interval. The leader records each change when
+//     its caches have it; changes wait in memory while the database fails, and each is written with its time, so
+//     that writing it again changes nothing, and two leaders cannot have two rows without an end. A new leader compares
+//     the rows without an end with the present.
 //   - The shipper and those who read have connections of their own. Statements have time limits.
 //   - No URL is logged or in an error: it can have a password.
 package records

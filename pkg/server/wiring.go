@@ -250,6 +250,7 @@ func (a *assembly) run(starting, below context.Context, front *health.Front) err
 	available := func(run func(context.Context)) func(context.Context) {
 		return func(ctx context.Context) { a.available.RunWhileAvailable(ctx, run) }
 	}
+	billing := a.billing()
 	a.running.Go(func() { a.views.Run(below) })
 	a.runAudit(below)
 	a.runUsage(below)
@@ -276,10 +277,13 @@ func (a *assembly) run(starting, below context.Context, front *health.Front) err
 	a.running.Go(func() { a.uses.Run(below) })
 	a.running.Go(func() { a.meter.Run(below) })
 	write(available(a.definitions.Run))
-	leading := make([]func(context.Context), 0, len(a.leading)+3)
+	leading := make([]func(context.Context), 0, len(a.leading)+4)
 	leading = append(leading, available(a.forgetJobs))
 	if a.hub.usage != nil {
 		leading = append(leading, available(a.measureUsage))
+	}
+	if billing != nil {
+		leading = append(leading, billing.Run)
 	}
 	for _, c := range a.leading {
 		leading = append(leading, available(c.Run))
