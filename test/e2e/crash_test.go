@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"sync"
 	"testing"
@@ -13,7 +14,8 @@ import (
 )
 
 // After kill -9 during creates and a restart with the same data, everything acknowledged is
-// there and Ready, and nothing incomplete stays (O-11).
+// there and Ready, and nothing incomplete stays (O-11). A backup that was made meanwhile has all that was acknowledged
+// before it began.
 func TestKill_duringCreatesLosesNothing(t *testing.T) {
 	t.Parallel()
 	dir, port := t.TempDir(), freePort(t)
@@ -23,6 +25,7 @@ func TestKill_duringCreatesLosesNothing(t *testing.T) {
 	const rounds = 3
 	var mu sync.Mutex
 	orgs, workspaces := map[string]string{home: "alice"}, map[string]bool{}
+	savedOrgs, savedWorkspaces, saved := map[string]string{}, map[string]bool{}, ""
 	for round := range rounds {
 		people := framework.People()
 		var creating sync.WaitGroup
@@ -60,6 +63,12 @@ func TestKill_duringCreatesLosesNothing(t *testing.T) {
 				require.Fail(t, "nothing is acknowledged", "%s", h.Output)
 			}
 		}
+		if round == rounds-1 {
+			mu.Lock()
+			savedOrgs, savedWorkspaces = maps.Clone(orgs), maps.Clone(workspaces)
+			mu.Unlock()
+			saved = backUp(t, h)
+		}
 		h.Kill()
 		go func() {
 			creating.Wait()
@@ -70,19 +79,22 @@ func TestKill_duringCreatesLosesNothing(t *testing.T) {
 		h = startHub(t, dir, port)
 	}
 	t.Logf("%d rounds of kill -9: %d organizations and %d workspaces acknowledged", rounds, len(orgs), len(workspaces))
-	framework.Eventually(t, framework.Long, func() error {
-		for uuid, person := range orgs {
-			if err := ready(h, framework.Call{As: person, Path: "/api/orgs/" + uuid, Org: uuid}); err != nil {
-				return err
+	areReady := func(h *hub, orgs map[string]string, workspaces map[string]bool) {
+		framework.Eventually(t, framework.Long, func() error {
+			for uuid, person := range orgs {
+				if err := ready(h, framework.Call{As: person, Path: "/api/orgs/" + uuid, Org: uuid}); err != nil {
+					return err
+				}
 			}
-		}
-		for uuid := range workspaces {
-			if err := ready(h, framework.Call{As: "alice", Path: "/api/orgs/" + home + "/workspaces/" + uuid, Org: home, Workspace: uuid}); err != nil {
-				return err
+			for uuid := range workspaces {
+				if err := ready(h, framework.Call{As: "alice", Path: "/api/orgs/" + home + "/workspaces/" + uuid, Org: home, Workspace: uuid}); err != nil {
+					return err
+				}
 			}
-		}
-		return nil
-	})
+			return nil
+		})
+	}
+	areReady(h, orgs, workspaces)
 	// Objects that were not acknowledged are complete or absent too: no list keeps showing
 	// an incomplete one.
 	framework.Eventually(t, framework.Long, func() error {
@@ -107,6 +119,19 @@ func TestKill_duringCreatesLosesNothing(t *testing.T) {
 	h.Enters(t, "alice", one["clusterID"].(string))
 	_, errOut, err := h.Kubectl(t, "alice", one["clusterID"].(string), "get", "namespaces")
 	require.NoError(t, err, errOut)
+
+	h.Kill()
+	h = startRestored(t, saved, port)
+	areReady(h, savedOrgs, savedWorkspaces)
+	a = h.Do(t, framework.Call{As: "alice", Method: http.MethodGet, Path: "/api/orgs/" + home + "/workspaces", Org: home}, http.StatusOK)
+	h.Enters(t, "alice", a.JSON["items"].([]any)[0].(map[string]any)["clusterID"].(string))
+	h.CreateOrg(t, "alice", "After")
+	framework.Eventually(t, framework.Long, func() error {
+		if code, out := verifies(t, h.dir); code != 0 {
+			return fmt.Errorf("kedge-hub verify ends with %d: %s", code, out)
+		}
+		return nil
+	})
 }
 
 func ready(h *hub, c framework.Call) error {
