@@ -146,10 +146,21 @@ func (l *load) enter(
 		entered = append(entered, f)
 	}
 	if l.heavy(bytes) {
-		// Who reads slowly keeps the room from others.
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(l.limits.Time))
+		entered = append(entered, limitReading(w, l.limits.Time))
 	}
 	return leave, waited, nil
+}
+
+// limitReading gives a client so much time for an answer: who reads slowly keeps the room from others. end is called
+// when the answer has been passed on: the connection then belongs to the requests that follow on it, unless it is cut.
+func limitReading(w http.ResponseWriter, limit time.Duration) (end func()) {
+	control, until := http.NewResponseController(w), time.Now().Add(limit)
+	_ = control.SetWriteDeadline(until)
+	return func() {
+		if time.Now().Before(until) {
+			_ = control.SetWriteDeadline(time.Time{})
+		}
+	}
 }
 
 // weigh returns for how many requests a request counts, and for how many bytes.

@@ -191,7 +191,7 @@ func TestLoad_whoDoesNotReadLosesTheRoom(t *testing.T) {
 	for version := 1; version <= 2; version++ {
 		h := newHub(t, server.URL, transport, func(c *proxy.Config) {
 			c.Load = proxy.LoadLimits{
-				Bytes: 64 * mebibyte, Time: 100 * time.Millisecond,
+				Bytes: 64 * mebibyte, Time: time.Second,
 				Stored: func(tenancy.Workspace) (int64, int64, bool) { return 64, 64 * mebibyte, true },
 			}
 		})
@@ -207,6 +207,24 @@ func TestLoad_whoDoesNotReadLosesTheRoom(t *testing.T) {
 		require.Less(t, read, int64(64*mebibyte))
 		require.NoError(t, response.Body.Close())
 	}
+}
+
+// A connection goes on for minutes after a large answer.
+func TestLoad_endsNoLaterAnswerOfTheConnection(t *testing.T) {
+	t.Parallel()
+	w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+	h := newHub(t, kcpURL, roundTripper(func(r *http.Request) (*http.Response, error) {
+		require.Len(t, w.write, 1, "the control")
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+	}), func(c *proxy.Config) {
+		c.Load = proxy.LoadLimits{
+			Bytes: 64 * mebibyte, Time: time.Minute,
+			Stored: func(tenancy.Workspace) (int64, int64, bool) { return 64, 64 * mebibyte, true },
+		}
+	})
+	h.ServeHTTP(w, request(http.MethodGet, "/clusters/aaaa/api/v1/secrets", "alice"))
+	require.Equal(t, http.StatusOK, w.Code)
+	require.Zero(t, w.write[len(w.write)-1])
 }
 
 func TestLoad_withoutLimitsEverythingPasses(t *testing.T) {
