@@ -310,7 +310,7 @@ func (m *Meter) enqueueStale() {
 		case !m.exists(c):
 			delete(m.of, cluster)
 		case m.config.Clock.Since(c.at) > stale || m.full(c):
-			m.enqueue(c)
+			m.push(c, false)
 		}
 	}
 }
