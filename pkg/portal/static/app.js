@@ -25,6 +25,7 @@ import * as providers from './pages/providers.js';
 import * as settings from './pages/settings.js';
 import * as signedin from './pages/signedin.js';
 import * as signin from './pages/signin.js';
+import * as usage from './pages/usage.js';
 import * as workspace from './pages/workspace.js';
 
 /**
@@ -62,6 +63,7 @@ const routes = [
   { pattern: new RegExp(`^/ui/orgs/${id}/catalog$`), params: ['org'], page: catalog, tab: 'Catalog' },
   { pattern: new RegExp(`^/ui/orgs/${id}/catalog/${id}$`), params: ['org', 'entry'], page: entry, tab: 'Catalog' },
   { pattern: new RegExp(`^/ui/orgs/${id}/activity$`), params: ['org'], page: activity, tab: 'Activity' },
+  { pattern: new RegExp(`^/ui/orgs/${id}/usage$`), params: ['org'], page: usage, tab: 'Usage' },
   { pattern: new RegExp(`^/ui/orgs/${id}/settings$`), params: ['org'], page: settings, tab: 'Settings' },
   { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}$`), params: ['org', 'ws'], page: workspace, tab: 'Overview' },
   { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/members$`), params: ['org', 'ws'], page: members, tab: 'Members' },
@@ -70,6 +72,7 @@ const routes = [
   { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/providers$`), params: ['org', 'ws'], page: providers, tab: 'Providers' },
   { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/providers/${id}$`), params: ['org', 'ws', 'entry'], page: provider, tab: 'Providers' },
   { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/activity$`), params: ['org', 'ws'], page: activity, tab: 'Activity' },
+  { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/usage$`), params: ['org', 'ws'], page: usage, tab: 'Usage' },
 ];
 
 /** The pages below it are those of platform admins. */
@@ -217,7 +220,7 @@ function tabsOf({ org, ws }) {
     // A manager without a role sees nothing of what is in the Workspace.
     if (own?.manager && own.role === '' && !orgOf(org)?.role) return [['Overview', base], ['Members', `${base}/members`]];
     /** @type {Array<[string, string]>} */
-    const audited = orgOf(org)?.role === 'admin' || own?.role === 'admin' ? [['Activity', `${base}/activity`]] : [];
+    const audited = orgOf(org)?.role === 'admin' || own?.role === 'admin' ? [['Activity', `${base}/activity`], ['Usage', `${base}/usage`]] : [];
     return [['Overview', base], ['Members', `${base}/members`], ['Bots', `${base}/bots`], ['Providers', `${base}/providers`], ...audited];
   }
   if (!org) return [];
@@ -225,7 +228,7 @@ function tabsOf({ org, ws }) {
   // People who are in Workspaces only see nothing else of an Organization.
   if (orgOf(org)?.role === '') return [['Workspaces', base]];
   /** @type {Array<[string, string]>} */
-  const audited = orgOf(org)?.role === 'admin' ? [['Activity', `${base}/activity`]] : [];
+  const audited = orgOf(org)?.role === 'admin' ? [['Activity', `${base}/activity`], ['Usage', `${base}/usage`]] : [];
   return [['Workspaces', base], ['Members', `${base}/members`], ['Catalog', `${base}/catalog`], ...audited, ['Settings', `${base}/settings`]];
 }
 

@@ -17,3 +17,15 @@ func activity(alice *person) {
 	alice.sees("Nothing of this kind happened")
 	alice.open(from)
 }
+
+// usage looks at what an Organization uses. Nothing may be counted yet.
+func usage(alice *person) {
+	from, org := alice.path(), alice.orgPath()
+	alice.open(org + "/members")
+	alice.press("Usage")
+	alice.sees("What this organization uses")
+	alice.looks("usage")
+	alice.press("Last 30 days")
+	alice.sees("What this organization uses")
+	alice.open(from)
+}

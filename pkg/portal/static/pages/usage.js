@@ -1,0 +1,53 @@
+// For admins: what an Organization or a Workspace uses, by hour or day.
+
+import { call, orgPath, workspacePath } from '../lib/api.js';
+import { h } from '../lib/dom.js';
+import { moment, size } from '../lib/format.js';
+import { plot } from '../lib/plot.js';
+import { heading, table } from '../lib/ui.js';
+
+const hour = 3600e3;
+
+/** The steps, with the time of one and the number that the page shows. */
+const steps = { hour: { title: 'Last 24 hours', length: hour, count: 24 }, day: { title: 'Last 30 days', length: 24 * hour, count: 30 } };
+
+const number = new Intl.NumberFormat();
+
+/** @param {import('../app.js').Page} page */
+export async function render(page) {
+  const { org, ws } = page.params;
+  const name = page.query.get('step') === 'day' ? 'day' : 'hour';
+  const path = ws ? workspacePath(org, ws) : orgPath(org);
+  const { body } = await call('GET', `${path}/usage?step=${name}`, { signal: page.signal });
+  /** @type {Schema<'UsageItem'>[]} */
+  const items = body.items;
+  const step = steps[name];
+  const to = (Math.floor(Date.now() / step.length) + 1) * step.length;
+  /** @param {string} title @param {(i: Schema<'UsageItem'>) => number} value @param {(n: number) => string} [format] */
+  const bars = (title, value, format = number.format) => plot(title, {
+    items, value, format, at: (i) => i.from, from: to - (step.count + 1) * step.length, to, step: step.length,
+  });
+  const behind = body.replicas.filter((/** @type {Schema<'AuditReplica'>} */ r) => r.behindSeconds > 60);
+  page.title('Usage');
+  page.show(
+    heading('Usage', `What this ${ws ? 'workspace' : 'organization'} uses, at most a minute old.`,
+      Object.entries(steps).map(([each, s]) => h('a', { class: 'button', href: `${location.pathname}?step=${each}`, 'aria-current': each === name ? 'true' : null }, s.title))),
+    behind.length > 0 && h('p', { class: 'note warn', role: 'status' }, 'Some usage of the last time is not here yet.'),
+    items.length > 0 && h('div', { class: 'plots' },
+      bars('Requests', (i) => i.requests.read + i.requests.write + i.requests.watch), bars('Bytes of answers', (i) => i.bytesOut, size),
+      bars('Stored objects', (i) => i.objects), bars('Stored bytes', (i) => i.bytes, size),
+      bars('People and bots', (i) => i.people + i.bots), bars('Seconds of streams', (i) => i.streamSeconds)),
+    table('Usage', [
+      { title: name === 'day' ? 'Day (UTC)' : 'Hour', class: 'nowrap', cell: (i) => (name === 'day' ? i.from.slice(0, 10) : moment(i.from)) },
+      { title: 'Reads', cell: (i) => number.format(i.requests.read) },
+      { title: 'Writes', cell: (i) => number.format(i.requests.write) },
+      { title: 'Watches', cell: (i) => number.format(i.requests.watch) },
+      { title: 'Answers', cell: (i) => size(i.bytesOut) },
+      { title: 'Objects', cell: (i) => number.format(i.objects) },
+      { title: 'Stored', cell: (i) => size(i.bytes) },
+      { title: 'People', cell: (i) => number.format(i.people) },
+      { title: 'Bots', cell: (i) => number.format(i.bots) },
+      { title: 'Stream seconds', cell: (i) => number.format(i.streamSeconds) },
+    ], [...items].reverse(), 'Nothing was used in this time.'),
+  );
+}
