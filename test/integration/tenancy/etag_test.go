@@ -145,7 +145,8 @@ func TestETag_letsOneOfManyChangeWhatTheyReadOnTwoHubs(t *testing.T) {
 }
 
 // If two admins end the same Membership with the same ETag, at most one request succeeds,
-// although the decision is written to the Organization. The audit log of each hub has the requests to both.
+// although the decision is written to the Organization. The audit log of each hub has the requests to both, and so has
+// the usage.
 func TestETag_letsOneOfTwoDemoteWhomTheyRead(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
@@ -193,6 +194,7 @@ func TestETag_letsOneOfTwoDemoteWhomTheyRead(t *testing.T) {
 	}
 	t.Logf("20 rounds: %s", &codes)
 	requireAudited(t, hubs, org, audited)
+	requireUsed(t, hubs, org)
 }
 
 // An ETag allows one change. A DELETE with the ETag of that change succeeds.

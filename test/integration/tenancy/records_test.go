@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -27,7 +28,7 @@ func sharedRecords(t *testing.T) func(*server.Options) {
 	} else {
 		require.ErrorIs(t, err, exec.ErrNotFound)
 	}
-	return func(o *server.Options) { o.Records.Database = url }
+	return func(o *server.Options) { o.Records.Database, o.Records.UsageInterval = url, 10*time.Second }
 }
 
 // requireAudited checks that every hub has the outcome of each request once, whichever hub had the request.
@@ -64,5 +65,44 @@ func requireAudited(t *testing.T, hubs []*framework.Hub, org string, codes map[s
 			}
 			return framework.Equal(len(codes), len(found))
 		})
+	}
+}
+
+// requireUsed checks that every hub adds up what all hubs have counted in a Workspace, and what the leader has measured.
+func requireUsed(t *testing.T, hubs []*framework.Hub, org string) {
+	t.Helper()
+	const each = 3
+	ws := hubs[0].CreateWorkspace(t, "alice", org, "used")
+	cluster := ws.Text("clusterID")
+	for i, hub := range hubs {
+		hub.Enters(t, "alice", cluster)
+		for n := range each {
+			made := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]string{"name": fmt.Sprintf("used-%d-%d", i, n)}}
+			hub.Do(t, call{As: "alice", Method: http.MethodPost, Path: "/clusters/" + cluster + "/api/v1/namespaces/default/configmaps", Body: made}, http.StatusCreated)
+		}
+	}
+	for _, hub := range hubs {
+		for name, read := range map[string]call{
+			"workspace":    framework.InWorkspace("alice", http.MethodGet, org, ws.Text("uuid"), "/usage", nil),
+			"organization": framework.InOrg("alice", http.MethodGet, org, "/usage?step=day", nil),
+		} {
+			framework.Eventually(t, framework.Long, func() error {
+				a, err := hub.Try(read)
+				if err = errors.Join(err, framework.Equal(http.StatusOK, a.Code)); err != nil {
+					return err
+				}
+				// The test may run at the end of an hour or a day.
+				writes, out, objects, people := 0.0, 0.0, 0.0, 0.0
+				for _, item := range a.JSON["items"].([]any) {
+					i := item.(map[string]any)
+					writes += i["requests"].(map[string]any)["write"].(float64)
+					out += i["bytesOut"].(float64)
+					objects, people = max(objects, i["objects"].(float64)), max(people, i["people"].(float64))
+				}
+				return errors.Join(framework.Equal(each*len(hubs), int(writes)), framework.Equal(1, int(people)),
+					framework.Check(out > 0 && objects > 0, "the %s has %v bytes of answers and stores %v objects", name, out, objects),
+					framework.Equal(len(hubs), len(a.JSON["replicas"].([]any))))
+			})
+		}
 	}
 }
