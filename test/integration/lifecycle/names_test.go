@@ -74,7 +74,7 @@ func TestSignUp_ofManyWithOneReadableNameMakesOneUserEach(t *testing.T) {
 	}
 	hubs, p := named(t, people...)
 	var calls []call
-	for range 6 {
+	for range 4 {
 		for _, name := range people {
 			calls = append(calls, whoIs(name))
 		}
@@ -83,6 +83,11 @@ func TestSignUp_ofManyWithOneReadableNameMakesOneUserEach(t *testing.T) {
 	require.NoError(t, err)
 	known, owners := map[string]string{}, map[string]string{}
 	for i, a := range answers {
+		if a.Code == http.StatusServiceUnavailable {
+			// A busy kcp had no time for the token. Who they are then is no race any more, and has to be right.
+			require.Equal(t, "1", a.Header.Get("Retry-After"))
+			a = hubs[i%2].Do(t, calls[i], http.StatusOK)
+		}
 		require.Equal(t, http.StatusOK, a.Code, "%s: %s", calls[i].As, a.Raw)
 		name := a.Text("name")
 		if before, ok := known[calls[i].As]; ok {
