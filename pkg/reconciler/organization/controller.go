@@ -103,7 +103,7 @@ func configOf(d reconciler.Deps, bindings tenancy.Bindings, followed func(org, w
 		Memberships: Memberships{
 			List: memberships.List, Create: memberships.Create, Delete: memberships.DeleteUnchanged,
 			Add: func(ctx context.Context, cluster string, m *v1alpha1.Membership) error {
-				facts := factsOf(v1alpha1.MembershipSpec{}, m.Spec)
+				facts := reconciler.MembershipFacts(v1alpha1.MembershipSpec{}, m.Spec)
 				return d.AuditedMembership("add member", false, cluster, m, facts, func() error { return memberships.Create(ctx, cluster, m) })
 			},
 			Remove: func(ctx context.Context, cluster string, m *v1alpha1.Membership) error {
@@ -118,7 +118,7 @@ func configOf(d reconciler.Deps, bindings tenancy.Bindings, followed func(org, w
 				if reduces && c.Role != m.Spec.Role {
 					action = "demote member"
 				}
-				facts := factsOf(m.Spec, tenancy.ChangedMembership(m, c).Spec)
+				facts := reconciler.MembershipFacts(m.Spec, tenancy.ChangedMembership(m, c).Spec)
 				return d.AuditedMembership(action, reduces, cluster, m, facts, func() error { return memberships.Set(ctx, cluster, m, c) })
 			},
 		},

@@ -1,4 +1,4 @@
-package organization
+package reconciler
 
 import (
 	"encoding/json"
@@ -12,7 +12,7 @@ import (
 )
 
 // What a change takes must be known from its event alone: a restore replays it.
-func TestFactsOf_sayWhatIsTaken(t *testing.T) {
+func TestMembershipFacts_sayWhatIsTaken(t *testing.T) {
 	t.Parallel()
 	end := metav1.NewTime(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))
 	full := v1alpha1.MembershipSpec{
@@ -31,7 +31,7 @@ func TestFactsOf_sayWhatIsTaken(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := json.Marshal(factsOf(c.before, c.after))
+			got, err := json.Marshal(MembershipFacts(c.before, c.after))
 			require.NoError(t, err)
 			require.JSONEq(t, c.want, string(got))
 		})

@@ -1,4 +1,4 @@
-package organization
+package reconciler
 
 import (
 	"slices"
@@ -9,9 +9,9 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// factsOf are the facts of a change of a Membership: all that it gives afterwards, and what it does not give any
+// MembershipFacts are the facts of a change of a Membership: all that it gives afterwards, and what it does not give any
 // more. before is empty for a new one.
-func factsOf(before, after v1alpha1.MembershipSpec) audit.Facts {
+func MembershipFacts(before, after v1alpha1.MembershipSpec) audit.Facts {
 	facts := audit.Facts{Role: string(after.Role)}
 	if after.Role == "" && before.Role != "" {
 		facts.Role = rest.NoRole
