@@ -1,0 +1,135 @@
+package restore
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/faroshq/kedge-hub/pkg/audit"
+)
+
+const (
+	// Dir is the folder below the data folder with what a restored hub has to do. A hub whose data folder has it is
+	// in restore mode.
+	Dir = "restore"
+	// orderFile is the Order in Dir, historyDir has the files that it names, and doneDir is where Dir goes when it
+	// is carried out.
+	orderFile  = "order.json"
+	historyDir = "history"
+	doneDir    = ".restored"
+)
+
+// Order is what a restore leaves to the next start of the hub.
+type Order struct {
+	// BackupAt is the time of the backup, by its manifest.
+	BackupAt time.Time `json:"backupAt"`
+	// Heads are the ends of all chains at that time, by the manifest.
+	Heads []audit.Head `json:"heads"`
+	// Files are the names of the files of audit chains, below the folder of the Order.
+	Files []string `json:"files"`
+	// AcceptLostHistory is true if the operator accepts that not everything that ended can be known.
+	AcceptLostHistory bool `json:"acceptLostHistory,omitempty"`
+}
+
+// Place copies files of audit chains into a data folder and leaves the Order there, which names the copies. The Order
+// is written last: a folder without one has no history.
+func Place(dataDir string, o Order, files []string) error {
+	dir := filepath.Join(dataDir, Dir)
+	if err := os.MkdirAll(filepath.Join(dir, historyDir), 0o700); err != nil {
+		return err
+	}
+	o.Files = nil
+	for i, file := range files {
+		name := filepath.Join(historyDir, fmt.Sprintf("%04d.jsonl", i))
+		if err := copyFile(filepath.Join(dir, name), file); err != nil {
+			return fmt.Errorf("copy %s: %w", file, err)
+		}
+		o.Files = append(o.Files, name)
+	}
+	raw, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	partial := filepath.Join(dir, orderFile+".new")
+	if err := write(partial, func(f *os.File) error { _, err := f.Write(raw); return err }); err != nil {
+		return err
+	}
+	if err := os.Rename(partial, filepath.Join(dir, orderFile)); err != nil {
+		return err
+	}
+	return errors.Join(syncDir(filepath.Join(dir, historyDir)), syncDir(dir), syncDir(dataDir))
+}
+
+// Find returns the Order in a data folder, with the paths of its files; nil if nothing was restored. A folder Dir
+// without an Order is one of a restore that was interrupted: its history is not there.
+func Find(dataDir string) (*Order, error) {
+	if err := os.RemoveAll(filepath.Join(dataDir, doneDir)); err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(dataDir, Dir)
+	raw, err := os.ReadFile(filepath.Join(dir, orderFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("a restore into %s was interrupted before it said what to replay; restore again into an empty folder", dataDir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	o := &Order{}
+	if err := json.Unmarshal(raw, o); err != nil {
+		return nil, fmt.Errorf("read %s: %w", filepath.Join(dir, orderFile), err)
+	}
+	for i, name := range o.Files {
+		o.Files[i] = filepath.Join(dir, name)
+	}
+	return o, nil
+}
+
+// Done ends restore mode, in one rename.
+func Done(dataDir string) error {
+	if err := os.RemoveAll(filepath.Join(dataDir, doneDir)); err != nil {
+		return err
+	}
+	if err := os.Rename(filepath.Join(dataDir, Dir), filepath.Join(dataDir, doneDir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return errors.Join(syncDir(dataDir), os.RemoveAll(filepath.Join(dataDir, doneDir)))
+}
+
+func copyFile(to, from string) (err error) {
+	source, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = source.Close() }()
+	return write(to, func(f *os.File) error { _, err := io.Copy(f, source); return err })
+}
+
+// write writes a file that survives a loss of power.
+func write(path string, content func(*os.File) error) (err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := content(f); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+func syncDir(path string) (err error) {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	return dir.Sync()
+}

@@ -1,0 +1,108 @@
+package restore
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/faroshq/kedge-hub/pkg/audit"
+)
+
+// Plan is what a restored hub does before it serves.
+type Plan struct {
+	// Steps end what ended after the backup.
+	Steps []Step `json:"steps"`
+	// Lost is what was given after the backup.
+	Lost []Loss `json:"lost"`
+	// Ends say until when the past is known.
+	Ends []End `json:"ends"`
+	// Unknown says what of the past is not known. The operator has accepted it.
+	Unknown []string `json:"unknown"`
+}
+
+// Loss is something that was made or given after the backup, and that the restored hub does not have.
+type Loss struct {
+	What      string    `json:"what"`
+	Source    string    `json:"source"`
+	At        time.Time `json:"at"`
+	By        string    `json:"by,omitempty"`
+	Org       string    `json:"org,omitempty"`
+	Workspace string    `json:"workspace,omitempty"`
+	Object    string    `json:"object,omitempty"`
+	// Facts are what was given.
+	Facts *audit.Facts `json:"facts,omitempty"`
+}
+
+// UnknownError says what of the past cannot be known.
+type UnknownError struct{ Unknown []string }
+
+func (e *UnknownError) Error() string {
+	return fmt.Sprintf("not everything that ended after the backup can be known, so that people could get back what they lost; "+
+		"restore again with the missing files in --replay, or with --accept-lost-history: %s", strings.Join(e.Unknown, "; "))
+}
+
+// Read returns the Plan of an Order. The error is an *UnknownError if the Order does not accept what is not known.
+func Read(o Order) (Plan, error) {
+	h, err := ReadHistory(o)
+	if err != nil {
+		return Plan{}, err
+	}
+	p := PlanOf(h)
+	if len(p.Unknown) > 0 && !o.AcceptLostHistory {
+		return Plan{}, &UnknownError{p.Unknown}
+	}
+	return p, nil
+}
+
+// PlanOf returns the Plan of a History.
+func PlanOf(h History) Plan {
+	p := Plan{Ends: h.Ends, Unknown: slices.Clone(h.Unknown)}
+	for _, e := range h.Events {
+		meanings, ok := of(e.Action)
+		if !ok {
+			p.Unknown = append(p.Unknown, fmt.Sprintf("replica %s, event %d: this version of the hub does not know the action %q", e.Replica, e.Seq, e.Action))
+			continue
+		}
+		for _, a := range meanings {
+			p.take(e, a)
+		}
+	}
+	slices.SortStableFunc(p.Steps, func(a, b Step) int { return cmp.Compare(rank(a), rank(b)) })
+	return p
+}
+
+func rank(s Step) int {
+	if s.Kind.last() {
+		return 1
+	}
+	return 0
+}
+
+// take adds what an action means to the Plan.
+func (p *Plan) take(e audit.Event, a action) {
+	if a.when != nil && !a.when(e) {
+		return
+	}
+	object := e.Object
+	if a.object != nil {
+		object = a.object(e)
+	}
+	if a.ends != "" {
+		s := Step{
+			Kind: a.ends, Source: e.ID, At: e.Time, Unanswered: e.Stage == audit.StageIntent, By: e.Actor.User,
+			Org: e.Org, Workspace: e.Workspace, Object: object, Facts: factsOf(e), State: a.state,
+		}
+		if a.ends == BindInvitation {
+			s.Facts.Issuer = e.Actor.Issuer
+		}
+		p.Steps = append(p.Steps, s)
+	}
+	if a.gives != "" && e.Stage == audit.StageOutcome && e.Code < http.StatusBadRequest {
+		p.Lost = append(p.Lost, Loss{
+			What: a.gives, Source: e.ID, At: e.Time, By: cmp.Or(e.Actor.User, e.Actor.Bot), Org: e.Org, Workspace: e.Workspace, Object: object, Facts: e.Facts,
+		})
+	}
+}

@@ -1,0 +1,166 @@
+package restore_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/audit"
+	"github.com/faroshq/kedge-hub/pkg/restore"
+)
+
+const (
+	org = "0a8f0bd6-2d34-4c28-9ad4-6f0ee1b5a0a1"
+	ws  = "1b8f0bd6-2d34-4c28-9ad4-6f0ee1b5a0b2"
+	bot = "2c8f0bd6-2d34-4c28-9ad4-6f0ee1b5a0c3"
+)
+
+// ending is an event as the hub writes it, and the Step that it leads to.
+type ending struct {
+	event audit.Event
+	want  restore.Step
+}
+
+func endings() map[string]ending {
+	no, manager := false, true
+	soon := time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC)
+	at := func(action, object string, f audit.Facts) audit.Event {
+		return audit.Event{Action: action, Org: org, Workspace: ws, Object: object, Facts: &f}
+	}
+	all := map[string]ending{}
+	add := func(kind restore.Kind, e audit.Event) {
+		want := restore.Step{Kind: kind, Org: e.Org, Workspace: e.Workspace, Object: e.Object}
+		if e.Facts != nil {
+			want.Facts = *e.Facts
+		}
+		switch kind {
+		case restore.EndSession, restore.AdvanceSession:
+			if e.Facts.Session != "" {
+				want.Object = e.Facts.Session
+			}
+		case restore.AnswerInvitation:
+			want.State = v1alpha1.InvitationRevoked
+			for word, state := range map[string]v1alpha1.InvitationState{"accept": v1alpha1.InvitationAccepted, "decline": v1alpha1.InvitationDeclined} {
+				if strings.HasSuffix(e.Action, word) {
+					want.State = state
+				}
+			}
+		case restore.BindInvitation:
+			want.Object, want.Facts.Issuer = e.Facts.Invitation, e.Actor.Issuer
+		}
+		all[e.Action+" "+string(kind)] = ending{e, want}
+	}
+	for _, place := range []string{"/api/orgs/{org}", "/api/orgs/{org}/workspaces/{ws}"} {
+		add(restore.RemoveMember, at("DELETE "+place+"/members/{user}", "bob", audit.Facts{Cascade: true}))
+		add(restore.RemoveMember, at("DELETE "+place+"/memberships/me", "bob", audit.Facts{}))
+		add(restore.LimitMember, at("PATCH "+place+"/members/{user}", "bob", audit.Facts{Role: "none", Sudo: &no, Roles: &[]string{}, Manager: &manager}))
+		add(restore.AnswerInvitation, at("DELETE "+place+"/invitations/{invitation}", "inv", audit.Facts{}))
+	}
+	const (
+		workspace = "/api/orgs/{org}/workspaces/{ws}"
+		ofBot     = workspace + "/serviceaccounts/{sa}"
+	)
+	for _, action := range []string{"change member", "demote member"} {
+		add(restore.LimitMember, at(action, "bob", audit.Facts{Role: "viewer"}))
+	}
+	for _, action := range []string{"remove member", "expire"} {
+		add(restore.RemoveMember, at(action, "bob", audit.Facts{}))
+	}
+	add(restore.AnswerInvitation, at("POST /api/invitations/{invitation}/accept", "inv", audit.Facts{Role: "member"}))
+	add(restore.AnswerInvitation, at("POST /api/invitations/{invitation}/decline", "inv", audit.Facts{}))
+	add(restore.BindInvitation, audit.Event{
+		Action: "sign-up", Object: "new", Actor: audit.Actor{Issuer: "https://idp.example.com"}, Facts: &audit.Facts{Subject: "s", Invitation: "inv"},
+	})
+	add(restore.LimitBot, at("PATCH "+ofBot, bot, audit.Facts{Role: "viewer"}))
+	add(restore.DeleteBot, at("DELETE "+ofBot, bot, audit.Facts{}))
+	add(restore.RevokeTokens, at("DELETE "+ofBot+"/tokens", bot, audit.Facts{All: true}))
+	add(restore.RevokeToken, at("DELETE "+ofBot+"/tokens/{token}", bot, audit.Facts{Token: "one"}))
+	add(restore.RevokeToken, at("POST "+ofBot+"/tokens/{token}/rotate", bot, audit.Facts{Token: "two", Rotated: "one"}))
+	add(restore.RemoveTrust, at("DELETE "+ofBot+"/trust/{trust}", bot, audit.Facts{Trust: "rule"}))
+	add(restore.UseJobToken, at("exchange token", bot, audit.Facts{JobToken: "hash", JobTokenExpiresAt: &soon}))
+	add(restore.EndWorkspace, at("PATCH "+workspace, "", audit.Facts{ExpiresAt: "2031-01-01T00:00:00Z"}))
+	add(restore.DeleteWorkspace, at("DELETE "+workspace, "", audit.Facts{}))
+	add(restore.DeleteWorkspace, at("expire workspace", ws, audit.Facts{ExpiresAt: "2026-01-01T00:00:00Z"}))
+	add(restore.DisableProvider, at("DELETE "+workspace+"/providers/{entry}/enable", "entry", audit.Facts{}))
+	inOrg := func(action string, f audit.Facts) audit.Event {
+		return audit.Event{Action: action, Org: org, Facts: &f}
+	}
+	add(restore.DeleteOrg, inOrg("DELETE /api/orgs/{org}", audit.Facts{}))
+	add(restore.DeleteOrg, inOrg("DELETE /api/admin/orgs/{org}", audit.Facts{}))
+	add(restore.DeleteOrg, inOrg("delete organization", audit.Facts{Reason: "lastAdminPurged"}))
+	add(restore.DeleteOrg, inOrg("purge", audit.Facts{Counts: map[string]int{"memberships": 1}}))
+	add(restore.LimitOrg, inOrg("PATCH /api/orgs/{org}", audit.Facts{DefaultAccess: "none"}))
+	add(restore.DeleteEntry, inOrg("DELETE /api/orgs/{org}/catalog/{entry}", audit.Facts{Slug: "x"}))
+	add(restore.DeleteEntry, audit.Event{Action: "DELETE /api/admin/catalog/{entry}", Object: "x"})
+	person := func(action string, f audit.Facts) audit.Event {
+		return audit.Event{Action: action, Object: "bob", Facts: &f}
+	}
+	add(restore.RejectPerson, person("PATCH /api/admin/users/{name}", audit.Facts{Registration: "Rejected"}))
+	add(restore.DeletePerson, person("DELETE /api/users/{name}", audit.Facts{}))
+	add(restore.EndSessions, person("DELETE /api/users/me/sessions", audit.Facts{All: true}))
+	add(restore.EndSessions, person("DELETE /api/admin/users/{name}/sessions", audit.Facts{All: true}))
+	add(restore.EndSession, person("DELETE /api/users/me/sessions/{session}", audit.Facts{Session: "s1"}))
+	add(restore.EndSession, person("DELETE /api/admin/users/{name}/sessions/{session}", audit.Facts{Session: "s1"}))
+	add(restore.EndSession, audit.Event{Action: "logout portal", Facts: &audit.Facts{Session: "s1"}})
+	add(restore.EndSession, audit.Event{Action: "token refresh_token", Code: http.StatusBadRequest, Facts: &audit.Facts{Session: "s1"}})
+	add(restore.AdvanceSession, audit.Event{Action: "token refresh_token", Facts: &audit.Facts{Session: "s1", Generation: 7}})
+	return all
+}
+
+func TestPlanOf_endsWhatAnEventEnded(t *testing.T) {
+	t.Parallel()
+	for name, c := range endings() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := c.event
+			e.ID, e.Stage, e.Time, e.Actor.User = "request", audit.StageOutcome, time.Unix(5, 0), "admin"
+			if e.Code == 0 {
+				e.Code = http.StatusOK
+			}
+			c.want.Source, c.want.At, c.want.By = e.ID, e.Time, e.Actor.User
+			p := restore.PlanOf(restore.History{Events: []audit.Event{e}})
+			require.Empty(t, p.Unknown)
+			require.Equal(t, []restore.Step{c.want}, p.Steps)
+		})
+	}
+}
+
+// What deactivates a place comes after what is written there.
+func TestPlanOf_deletesLast(t *testing.T) {
+	t.Parallel()
+	events := []audit.Event{
+		{Action: "DELETE /api/orgs/{org}", Org: org}, {Action: "DELETE /api/users/{name}", Object: "bob"},
+		{Action: "DELETE /api/orgs/{org}/members/{user}", Org: org, Object: "bob"},
+	}
+	var kinds []restore.Kind
+	for _, s := range restore.PlanOf(restore.History{Events: events}).Steps {
+		kinds = append(kinds, s.Kind)
+	}
+	require.Equal(t, []restore.Kind{restore.RemoveMember, restore.DeleteOrg, restore.DeletePerson}, kinds)
+}
+
+func TestPlanOf_listsWhatIsLost(t *testing.T) {
+	t.Parallel()
+	outcome := func(action string, code int, f audit.Facts) audit.Event {
+		return audit.Event{ID: "x", Stage: audit.StageOutcome, Code: code, Action: action, Actor: audit.Actor{User: "admin"}, Org: org, Object: "frank", Facts: &f}
+	}
+	added := outcome("POST /api/orgs/{org}/members", http.StatusCreated, audit.Facts{Role: "admin"})
+	p := restore.PlanOf(restore.History{Events: []audit.Event{
+		added, outcome("POST /api/orgs/{org}/members", http.StatusServiceUnavailable, audit.Facts{}), outcome("add member", http.StatusOK, audit.Facts{Role: "admin"}),
+	}})
+	require.Empty(t, p.Steps, "nobody gets a right from a log, and none is taken")
+	require.Equal(t, []restore.Loss{{What: "member", Source: "x", By: "admin", Org: org, Object: "frank", Facts: added.Facts}}, p.Lost)
+}
+
+// A hub of another version may have ended something that this one does not understand.
+func TestPlanOf_doesNotPassOverAnUnknownAction(t *testing.T) {
+	t.Parallel()
+	p := restore.PlanOf(restore.History{Events: []audit.Event{{Replica: "r", Seq: 4, Action: "DELETE /api/orgs/{org}/keys/{key}"}}})
+	require.Empty(t, p.Steps)
+	require.Len(t, p.Unknown, 1)
+	require.Contains(t, p.Unknown[0], "/keys/{key}")
+}
