@@ -49,6 +49,11 @@ func (s *Service) End(ctx context.Context, user, name string) error {
 // EndAll ends all Sessions of a User, and refuses every ID token that was issued before this
 // moment, those that the User got elsewhere included.
 func (s *Service) EndAll(ctx context.Context, user string) error {
+	return s.EndAllUntil(ctx, user, s.Clock.Now())
+}
+
+// EndAllUntil is EndAll for ID tokens that were issued before a moment.
+func (s *Service) EndAllUntil(ctx context.Context, user string, until time.Time) error {
 	ctx, cancel := detached(ctx)
 	defer cancel()
 	held, err := s.Users.GetUser(ctx, user)
@@ -58,7 +63,7 @@ func (s *Service) EndAll(ctx context.Context, user string) error {
 	if err != nil {
 		return failure(err)
 	}
-	now := metav1.NewTime(s.Clock.Now())
+	now := metav1.NewTime(until)
 	if _, err = s.Users.ChangeUser(ctx, held, nil, func(_ context.Context, u *v1alpha1.User) error {
 		if after := u.Spec.TokensValidAfter; after == nil || after.Time.Before(now.Truncate(time.Second)) {
 			u.Spec.TokensValidAfter = &now
@@ -78,6 +83,27 @@ func (s *Service) EndAll(ctx context.Context, user string) error {
 		}
 	}
 	return nil
+}
+
+// Advance ends the secrets of a Session before those of a generation, and the code that it began with. The secret of
+// the generation works: it follows from the name and the number alone.
+func (s *Service) Advance(ctx context.Context, name string, generation int64) error {
+	ctx, cancel := detached(ctx)
+	defer cancel()
+	held, err := s.Sessions.GetSession(ctx, name)
+	if errs.Is(err, errs.NotFound) {
+		return errs.New(errs.NotFound, "there is no such session")
+	}
+	if err != nil {
+		return failure(err)
+	}
+	_, err = s.Sessions.ChangeSession(ctx, held, func(_ context.Context, o *v1alpha1.Session) error {
+		if o.Spec.EndedAt == nil && o.Spec.Generation < generation {
+			o.Spec.Generation, o.Spec.Rotations, o.Spec.Code = generation, nil, nil
+		}
+		return nil
+	})
+	return failure(err)
 }
 
 // WriteEnds writes the end of every Session of a User that has ended by rule, such as those of a

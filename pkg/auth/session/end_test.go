@@ -11,6 +11,29 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/errs"
 )
 
+// A restored hub has a Session as it was, and its client has secrets that were handed out since.
+func TestAdvance_takesTheLastSecretAndNoEarlierOne(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	first := f.login("alice")
+	restored := f.sessionOf(first.Secret).DeepCopy()
+	second, err := f.Refresh(t.Context(), first.Secret)
+	require.NoError(t, err)
+	third, err := f.Refresh(t.Context(), second.Secret)
+	require.NoError(t, err)
+	f.Put("users", restored)
+	for range 2 {
+		require.NoError(t, f.Advance(t.Context(), third.Session, third.Generation))
+		require.Equal(t, third.Generation, f.sessionOf(first.Secret).Spec.Generation)
+	}
+	require.NoError(t, f.Advance(t.Context(), third.Session, second.Generation), "an earlier event")
+	_, err = f.Refresh(t.Context(), third.Secret)
+	require.NoError(t, err)
+	_, err = f.Refresh(t.Context(), first.Secret)
+	requireEnded(t, err, first.Session)
+	require.True(t, errs.Is(f.Advance(t.Context(), "other", 1), errs.NotFound))
+}
+
 func TestEnd_endsOnlyTheOwnersSession(t *testing.T) {
 	t.Parallel()
 	f := setup(t)

@@ -1,0 +1,399 @@
+package restore_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/audit"
+	"github.com/faroshq/kedge-hub/pkg/auth/session"
+	"github.com/faroshq/kedge-hub/pkg/restore"
+	"github.com/faroshq/kedge-hub/pkg/store"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/test/doubles/kcpfake"
+)
+
+const (
+	users, orgs, inOrg = "users", "orgs", "cluster-of-org"
+	removed            = "3d8f0bd6-2d34-4c28-9ad4-6f0ee1b5a0d4"
+	offer              = "4e8f0bd6-2d34-4c28-9ad4-6f0ee1b5a0e5"
+)
+
+// then is the time of what ended, and now that of the restored hub.
+var then, now = time.Date(2031, 3, 1, 12, 0, 0, 0, time.UTC), time.Date(2031, 3, 2, 12, 0, 0, 0, time.UTC)
+
+// world is a restored kcp, with an Organization, and a hub that replays.
+type world struct {
+	*kcpfake.Server
+	t       *testing.T
+	applier restore.Applier
+	audited bytes.Buffer
+	saved   []restore.Report
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{Server: kcpfake.New(t), t: t}
+	tree, err := tenancy.NewTree("root:kedge")
+	require.NoError(t, err)
+	s := store.New(w.Clients().FailFast(), tree, users, orgs)
+	keyring, err := session.NewKeyring([][]byte{bytes.Repeat([]byte("k"), session.KeySize)}, rand.Reader)
+	require.NoError(t, err)
+	clock := clocktesting.NewFakePassiveClock(now)
+	sessions, err := session.New(session.Config{
+		Keys: keyring, Sessions: s, Grants: s, Devices: s, Users: s, IdleTimeout: time.Hour, MaxAge: time.Hour, Clock: clock, Random: rand.Reader,
+		Metrics: prometheus.NewRegistry(),
+	})
+	require.NoError(t, err)
+	w.applier = restore.Applier{
+		Views: w, Store: s, Sessions: sessions, Audit: audit.New(t.Context(), &w.audited), Clock: clock, RightsClock: clock, Interval: time.Millisecond,
+		Save:    func(r restore.Report) error { w.saved = append(w.saved, r); return nil },
+		Waiting: func(int, error) { w.carryOut() },
+	}
+	o := &v1alpha1.Organization{}
+	o.Name, o.Annotations = org, map[string]string{v1alpha1.CreatedByAnnotation: "alice"}
+	o.Spec.DefaultAccess = v1alpha1.DefaultAccessView
+	w.Put(orgs, o)
+	for _, name := range []string{"alice", "bob"} {
+		u := &v1alpha1.User{}
+		u.Name = name
+		w.Put(users, u)
+	}
+	child := &kcptenancyv1alpha1.Workspace{}
+	child.Name = ws
+	w.Put(inOrg, child)
+	w.Put(inOrg, tenancy.NewMembership("alice", "", v1alpha1.RoleAdmin))
+	w.Put(inOrg, tenancy.NewMembership("bob", "", v1alpha1.RoleAdmin))
+	w.Put(inOrg, tenancy.NewWorkspaceMembership("bob", ws, v1alpha1.RoleAdmin, []v1alpha1.RoleRef{view, edit}, true))
+	w.bot(bot)
+	w.bot(removed)
+	for _, name := range []string{"one", "two", "three"} {
+		held := &v1alpha1.Session{}
+		held.Name, held.Labels = name, map[string]string{v1alpha1.UserLabel: "bob"}
+		held.Spec.UserRef.Name, held.Spec.Client, held.Spec.Generation = "bob", v1alpha1.SessionCLI, 1
+		w.Put(users, held)
+	}
+	e := &v1alpha1.CatalogEntry{}
+	e.Name = "entry"
+	w.Put(inOrg, e)
+	i := &v1alpha1.Invitation{}
+	i.Name, i.Spec.ExpiresAt = offer, metav1.NewTime(now.Add(time.Hour))
+	w.Put(inOrg, i)
+	return w
+}
+
+func (w *world) bot(name string) {
+	b := tenancy.NewBot(name, ws, "bot", v1alpha1.RoleAdmin, "alice", "")
+	for _, id := range []string{"a", "b"} {
+		b.Spec.Tokens = append(b.Spec.Tokens, v1alpha1.BotToken{
+			ID: id, CreatedAt: metav1.NewTime(then.Add(-time.Hour)), ExpiresAt: metav1.NewTime(now.Add(time.Hour)), Trust: map[string]string{"b": "rule"}[id],
+		})
+	}
+	b.Spec.Trust = []v1alpha1.BotTrust{{ID: "rule"}}
+	w.Put(inOrg, b)
+}
+
+func (w *world) organization() *v1alpha1.Organization {
+	o := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: org}}
+	require.True(w.t, w.Read(orgs, o))
+	return o
+}
+
+func (w *world) member(name string) *v1alpha1.Membership {
+	m := &v1alpha1.Membership{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if !w.Read(inOrg, m) {
+		return nil
+	}
+	return m
+}
+
+// carryOut does what the controller of Organizations does.
+func (w *world) carryOut() {
+	o := w.organization()
+	if len(o.Spec.MembershipChanges) == 0 {
+		return
+	}
+	for _, c := range o.Spec.MembershipChanges {
+		held := w.member(tenancy.MembershipName(c.User, c.Workspace))
+		switch {
+		case !tenancy.ChangeApplies(c, held):
+		case tenancy.Removes(c):
+			w.Remove(inOrg, held)
+		default:
+			w.Put(inOrg, tenancy.ChangedMembership(held, c))
+		}
+	}
+	o.Spec.MembershipChanges = nil
+	w.Put(orgs, o)
+}
+
+// The caches have what kcp has.
+
+func (w *world) Org(uuid string) (tenancy.Org, bool) {
+	if uuid != org {
+		return tenancy.Org{}, false
+	}
+	return tenancy.Org{Organization: w.organization(), ClusterID: inOrg}, true
+}
+
+func (w *world) Workspace(_, workspace string) (tenancy.Workspace, bool) {
+	o := &kcptenancyv1alpha1.Workspace{ObjectMeta: metav1.ObjectMeta{Name: workspace}}
+	ok := w.Read(inOrg, o)
+	return tenancy.WorkspaceOf(org, o), ok
+}
+
+func (w *world) Invitation(name string) (*v1alpha1.Invitation, bool) {
+	i := &v1alpha1.Invitation{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	return i, w.Read(inOrg, i)
+}
+
+func (w *world) CatalogEntryIn(_, name string) (*v1alpha1.CatalogEntry, bool) {
+	e := &v1alpha1.CatalogEntry{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	ok := w.Read(inOrg, e)
+	return e, ok
+}
+
+func (w *world) OrgOfInvitation(*v1alpha1.Invitation) (tenancy.Org, bool) { return w.Org(org) }
+
+// run carries out Steps, as a plan of a hub that starts anew.
+func (w *world) run(steps ...restore.Step) restore.Report {
+	w.t.Helper()
+	for i := range steps {
+		steps[i].Source, steps[i].At = "request", then
+		if steps[i].Org == "" {
+			steps[i].Org = org
+		}
+	}
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	defer cancel()
+	r, err := w.applier.Run(ctx, restore.Plan{Steps: steps}, restore.Report{})
+	require.NoError(w.t, err)
+	require.Len(w.t, steps, len(r.Done)+len(r.Impossible))
+	return r
+}
+
+// state is all that kcp has.
+func (w *world) state() string {
+	var all []string
+	for cluster, kinds := range map[string][][2]string{
+		users: {{v1alpha1.GroupName, "users"}, {v1alpha1.GroupName, "sessions"}, {"coordination.k8s.io", "leases"}},
+		orgs:  {{v1alpha1.GroupName, "organizations"}},
+		inOrg: {{v1alpha1.GroupName, "memberships"}, {v1alpha1.GroupName, "bots"}, {v1alpha1.GroupName, "invitations"}, {"tenancy.kcp.io", "workspaces"}},
+	} {
+		for _, kind := range kinds {
+			raw, err := json.Marshal(w.List(cluster, kind[0], kind[1]))
+			require.NoError(w.t, err)
+			all = append(all, kind[1]+" "+string(raw))
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, "\n")
+}
+
+func TestRun_endsWhatEndedAfterTheBackup(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	soon := now.Add(time.Hour)
+	botNamed := func(name string) (*v1alpha1.Bot, bool) {
+		b := &v1alpha1.Bot{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		return b, w.Read(inOrg, b)
+	}
+	sessionNamed := func(name string) *v1alpha1.Session {
+		s := &v1alpha1.Session{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		require.True(t, w.Read(users, s))
+		return s
+	}
+	bob := func() *v1alpha1.User {
+		u := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "bob"}}
+		require.True(t, w.Read(users, u))
+		return u
+	}
+	for _, c := range []struct {
+		step  restore.Step
+		ended func() bool
+	}{
+		{restore.Step{Kind: restore.LimitMember, Workspace: ws, Object: "bob", Facts: audit.Facts{Role: "member", Roles: &[]string{"view"}}}, func() bool {
+			m := w.member(ws + ".bob")
+			return m.Spec.Role == v1alpha1.RoleMember && !m.Spec.Sudo && len(m.Spec.Roles) == 1
+		}},
+		{restore.Step{Kind: restore.LimitMember, Object: "bob", Facts: audit.Facts{ExpiresAt: "2032-01-01T00:00:00Z"}}, func() bool {
+			return w.member("bob").Spec.ExpiresAt != nil
+		}},
+		{restore.Step{Kind: restore.RemoveMember, Object: "bob", Facts: audit.Facts{Cascade: true}}, func() bool {
+			return w.member("bob") == nil && w.member(ws+".bob") == nil && w.member("alice") != nil
+		}},
+		{restore.Step{Kind: restore.LimitBot, Workspace: ws, Object: bot, Facts: audit.Facts{Role: "viewer"}}, func() bool {
+			b, _ := botNamed(bot)
+			return b.Spec.Role == v1alpha1.RoleViewer
+		}},
+		{restore.Step{Kind: restore.RemoveTrust, Workspace: ws, Object: bot, Facts: audit.Facts{Trust: "rule"}}, func() bool {
+			b, _ := botNamed(bot)
+			return len(b.Spec.Trust) == 0 && len(b.Spec.Tokens) == 1
+		}},
+		{restore.Step{Kind: restore.RevokeToken, Workspace: ws, Object: removed, Facts: audit.Facts{Token: "new", Rotated: "a"}}, func() bool {
+			b, _ := botNamed(removed)
+			return len(b.Spec.Tokens) == 1
+		}},
+		{restore.Step{Kind: restore.RevokeTokens, Workspace: ws, Object: bot, Facts: audit.Facts{All: true}}, func() bool {
+			b, _ := botNamed(bot)
+			return len(b.Spec.Tokens) == 0 && b.Spec.Generation == 1
+		}},
+		{restore.Step{Kind: restore.DeleteBot, Workspace: ws, Object: removed}, func() bool {
+			b, ok := botNamed(removed)
+			return !ok || !b.DeletionTimestamp.IsZero()
+		}},
+		{restore.Step{Kind: restore.UseJobToken, Object: bot, Facts: audit.Facts{JobToken: "hash", JobTokenExpiresAt: &soon}}, func() bool {
+			return len(w.List(users, "coordination.k8s.io", "leases")) == 1
+		}},
+		{restore.Step{Kind: restore.AdvanceSession, Object: "one", Facts: audit.Facts{Generation: 9}}, func() bool { return sessionNamed("one").Spec.Generation == 9 }},
+		{restore.Step{Kind: restore.EndSession, Object: "two"}, func() bool {
+			return sessionNamed("two").Spec.EndedAt != nil && sessionNamed("three").Spec.EndedAt == nil
+		}},
+		{restore.Step{Kind: restore.EndSessions, Object: "bob"}, func() bool {
+			return sessionNamed("one").Spec.EndedAt != nil && sessionNamed("three").Spec.EndedAt != nil && bob().Spec.TokensValidAfter.Time.Equal(then)
+		}},
+		{restore.Step{Kind: restore.BindInvitation, Object: offer, Facts: audit.Facts{Issuer: "i", Subject: "s"}}, func() bool {
+			c, _ := tenancy.InvitationChangeOf(w.organization(), offer)
+			return c.SignedUp == tenancy.IdentityHash("i", "s")
+		}},
+		{restore.Step{Kind: restore.AnswerInvitation, Object: offer, State: v1alpha1.InvitationAccepted, By: "dora"}, func() bool {
+			c, _ := tenancy.InvitationChangeOf(w.organization(), offer)
+			return c.State == v1alpha1.InvitationAccepted && len(w.organization().Spec.MembershipChanges) == 0
+		}},
+		{restore.Step{Kind: restore.RejectPerson, Object: "bob"}, func() bool { return bob().Spec.Registration == v1alpha1.RegistrationRejected }},
+		{restore.Step{Kind: restore.LimitOrg, Facts: audit.Facts{DefaultAccess: "none", WorkspaceCreation: "admin", CatalogEntryCreation: "admin"}}, func() bool {
+			o := w.organization().Spec
+			return o.DefaultAccess == v1alpha1.DefaultAccessNone && o.WorkspaceCreation == v1alpha1.WhoAdmin && o.CatalogEntryCreation == v1alpha1.WhoAdmin
+		}},
+		{restore.Step{Kind: restore.DeleteEntry, Object: "entry"}, func() bool { _, ok := w.CatalogEntryIn(org, "entry"); return !ok }},
+		{restore.Step{Kind: restore.EndWorkspace, Workspace: ws, Facts: audit.Facts{ExpiresAt: "2032-01-01T00:00:00Z"}}, func() bool {
+			ws, _ := w.Workspace(org, ws)
+			return ws.ExpiresAt != nil
+		}},
+		{restore.Step{Kind: restore.DeleteWorkspace, Workspace: ws}, func() bool {
+			ws, _ := w.Workspace(org, ws)
+			return ws.DeletionRequestedAt != nil && ws.DeletionRequestedAt.Time.Equal(then)
+		}},
+		{restore.Step{Kind: restore.DeletePerson, Object: "bob"}, func() bool {
+			at := bob().Status.DeletionRequestedAt
+			return at != nil && at.Time.Equal(then)
+		}},
+		{restore.Step{Kind: restore.DeleteOrg}, func() bool {
+			at := w.organization().Status.DeletionRequestedAt
+			return at != nil && at.Time.Equal(then)
+		}},
+	} {
+		name := string(c.step.Kind)
+		require.False(t, c.ended(), "%s: the backup has it", name)
+		r := w.run(c.step)
+		require.Empty(t, r.Impossible, name)
+		require.True(t, c.ended(), name)
+		require.Contains(t, w.audited.String(), `"action":"replay `+name+`"`)
+		require.Contains(t, w.audited.String(), `"clientRequest":"request"`)
+		before := w.state()
+		w.run(c.step)
+		require.Equal(t, before, w.state(), "%s: a second time", name)
+	}
+	require.NotEmpty(t, w.saved)
+}
+
+// A person whom an Organization was handed over from must not get it back because nobody else is left in it.
+func TestRun_leavesNobodyAnAbandonedOrg(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.run(restore.Step{Kind: restore.RemoveMember, Object: "bob"})
+	require.NotEmpty(t, w.organization().Annotations[v1alpha1.CreatedByAnnotation], "alice is left")
+	w.run(restore.Step{Kind: restore.RemoveMember, Object: "alice"})
+	require.Nil(t, w.member("alice"))
+	require.Empty(t, w.organization().Annotations[v1alpha1.CreatedByAnnotation], "the creator of an empty organization is its admin")
+}
+
+// The Organization has accepted, and not carried out, when the backup is made.
+func TestRun_outlastsAGrantThatIsOnItsWay(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	o := w.organization()
+	bob := w.member("bob")
+	require.NotNil(t, bob)
+	o.Spec.MembershipChanges = []v1alpha1.MembershipChange{
+		{User: "carol", Role: v1alpha1.RoleAdmin, RequestedAt: metav1.NewMicroTime(then)},
+		{User: "bob", UID: bob.UID, Generation: bob.Generation, Role: v1alpha1.RoleAdmin, ExpiresAt: &metav1.Time{Time: now.Add(time.Hour)}, RequestedAt: metav1.NewMicroTime(then)},
+	}
+	w.Put(orgs, o)
+	w.run(restore.Step{Kind: restore.RemoveMember, Object: "carol"}, restore.Step{Kind: restore.LimitMember, Object: "bob", Facts: audit.Facts{Role: "viewer"}})
+	require.Nil(t, w.member("carol"))
+	require.Equal(t, v1alpha1.RoleViewer, w.member("bob").Spec.Role)
+}
+
+func TestRun_listsWhatCannotBeDone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const other = "5f8f0bd6-2d34-4c28-9ad4-6f0ee1b5a0f6"
+	r := w.run(
+		restore.Step{Kind: restore.RemoveMember, Org: other, Object: "bob"}, restore.Step{Kind: restore.DeleteBot, Object: other},
+		restore.Step{Kind: restore.EndSession, Object: other}, restore.Step{Kind: restore.RejectPerson, Object: other},
+		restore.Step{Kind: restore.AnswerInvitation, Object: other}, restore.Step{Kind: restore.DeleteWorkspace, Workspace: other},
+		restore.Step{Kind: restore.DeleteEntry, Object: "other"}, restore.Step{Kind: restore.DisableProvider, Object: "entry"}, restore.Step{Kind: "new"},
+		restore.Step{Kind: restore.EndSessions, Object: other},
+	)
+	require.Empty(t, r.Done)
+	for _, i := range r.Impossible {
+		require.NotEmpty(t, i.Reason, i.Kind)
+	}
+	o := w.organization()
+	o.Status.DeletionRequestedAt = &metav1.Time{Time: then}
+	w.Put(orgs, o)
+	r = w.run(restore.Step{Kind: restore.RemoveMember, Object: "bob"})
+	require.Contains(t, r.Impossible[0].Reason, "deleted in the backup")
+}
+
+// A hub that is killed in the middle goes on where it was, and one that cannot reach kcp does not pass over anything.
+func TestRun_goesOnAfterAnInterruption(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	plan := restore.Plan{Steps: []restore.Step{
+		{Kind: restore.RejectPerson, Source: "1", Object: "bob"}, {Kind: restore.EndSession, Source: "2", Object: "one"}, {Kind: restore.DeleteOrg, Source: "3", Org: org},
+	}}
+	down := true
+	w.FailBefore(func(r kcpfake.Request) error {
+		if down && r.Resource == "sessions" {
+			return apierrors.NewServiceUnavailable("a moment")
+		}
+		return nil
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	w.applier.Waiting = func(left int, why error) {
+		require.Equal(t, 2, left, "the organization is deleted last")
+		require.Error(t, why)
+		cancel()
+	}
+	_, err := w.applier.Run(ctx, plan, restore.Report{})
+	require.ErrorIs(t, err, context.Canceled)
+	require.Nil(t, w.organization().Status.DeletionRequestedAt)
+	require.Len(t, w.saved, 1)
+	dir := t.TempDir()
+	require.NoError(t, restore.WriteReport(dir, w.saved[0]))
+	r, err := restore.ReadReport(dir)
+	require.NoError(t, err)
+	down = false
+	w.applier.Waiting = func(int, error) {}
+	w.ForgetRequests()
+	r, err = w.applier.Run(t.Context(), plan, r)
+	require.NoError(t, err)
+	require.Len(t, r.Done, 3)
+	for _, request := range w.Requests() {
+		require.NotEqual(t, "bob", request.Name, "it is done")
+	}
+}

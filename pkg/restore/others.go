@@ -1,0 +1,237 @@
+package restore
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+func (a *Applier) bot(ctx context.Context, s Step) error {
+	org, err := a.orgOf(s)
+	if err != nil {
+		return err
+	}
+	held, err := a.Store.GetBot(ctx, org.ClusterID, s.Object)
+	switch {
+	case err != nil:
+		return err
+	case held == nil:
+		return notThere("the bot")
+	case !held.DeletionTimestamp.IsZero():
+		// A bot that is being deleted gives nothing.
+		return nil
+	}
+	o, err := a.Store.GetOrganization(ctx, org.UUID())
+	if err != nil {
+		return err
+	}
+	if _, pending := tenancy.BotChangeOf(o, s.Object); pending {
+		// What was granted before the backup must not come after this.
+		return errNotYet
+	}
+	return a.write(s, func() error {
+		if s.Kind == DeleteBot {
+			return a.Store.DeleteBot(ctx, held, nil)
+		}
+		_, err := a.Store.ChangeBot(ctx, held, nil, func(_ context.Context, b *v1alpha1.Bot) error {
+			takeFromBot(b, s)
+			return nil
+		})
+		return err
+	})
+}
+
+func takeFromBot(b *v1alpha1.Bot, s Step) {
+	switch s.Kind {
+	case LimitBot:
+		if role := v1alpha1.Role(s.Facts.Role); tenancy.Lowers(b.Spec.Role, role) {
+			tenancy.SetBotRole(b, role)
+		}
+	case RevokeToken:
+		if tokens, ok := tenancy.WithoutToken(b, cmp.Or(s.Facts.Rotated, s.Facts.Token)); ok {
+			b.Spec.Tokens = tokens
+		}
+	case RevokeTokens:
+		left := slices.DeleteFunc(slices.Clone(b.Spec.Tokens), func(t v1alpha1.BotToken) bool { return !t.CreatedAt.After(s.At) })
+		if len(left) < len(b.Spec.Tokens) {
+			b.Spec.Tokens, b.Spec.Generation = left, b.Spec.Generation+1
+		}
+	case RemoveTrust:
+		tenancy.RemoveTrust(b, s.Facts.Trust)
+	}
+}
+
+func (a *Applier) jobToken(ctx context.Context, s Step) error {
+	until := *s.Facts.JobTokenExpiresAt
+	if a.Clock.Now().After(until) {
+		return nil
+	}
+	return a.write(s, func() error {
+		err := a.Store.UseSubjectToken(ctx, s.Facts.JobToken, until)
+		if errs.Is(err, errs.Conflict) {
+			return nil
+		}
+		return err
+	})
+}
+
+// invitation has the Organization decide about an Invitation. Its controller carries that out before a request can
+// see the Invitation: what is decided counts.
+func (a *Applier) invitation(ctx context.Context, s Step) error {
+	i, ok := a.Views.Invitation(s.Object)
+	if !ok {
+		return notThere("the invitation")
+	}
+	of, ok := a.Views.OrgOfInvitation(i)
+	if !ok {
+		return notThere("the organization")
+	}
+	s.Org = of.UUID()
+	org, err := a.orgOf(s)
+	if err != nil {
+		return err
+	}
+	c := v1alpha1.InvitationChange{Name: s.Object, State: s.State, By: s.By, RequestedAt: metav1.NewMicroTime(a.Clock.Now().Truncate(time.Microsecond))}
+	if s.Kind == BindInvitation {
+		c.By, c.SignedUp = "", tenancy.IdentityHash(s.Facts.Issuer, s.Facts.Subject)
+	}
+	return a.write(s, func() error {
+		_, err := a.Store.ChangeOrganization(ctx, org.Organization, nil, func(ctx context.Context, o *v1alpha1.Organization) error {
+			held, err := a.Store.GetInvitation(ctx, org.ClusterID, s.Object)
+			if err != nil {
+				return err
+			}
+			changes, err := tenancy.DecideAnswer(o, held, c, a.RightsClock.Now())
+			if changes != nil {
+				o.Spec.InvitationChanges = changes
+			}
+			return err
+		})
+		if errs.Is(err, errs.Conflict) {
+			// It is not open any more.
+			return nil
+		}
+		return err
+	})
+}
+
+func (a *Applier) person(ctx context.Context, s Step) error {
+	held, err := a.Store.GetUser(ctx, s.Object)
+	if errs.Is(err, errs.NotFound) {
+		return notThere("the person")
+	}
+	if err != nil {
+		return err
+	}
+	return a.write(s, func() error {
+		_, err := a.Store.ChangeUser(ctx, held, nil, func(_ context.Context, u *v1alpha1.User) error {
+			if s.Kind == RejectPerson {
+				u.Spec.Registration = v1alpha1.RegistrationRejected
+				return nil
+			}
+			at := tenancy.Deletable{Noun: "account", Requested: u.Status.DeletionRequestedAt, Removing: !u.DeletionTimestamp.IsZero()}
+			return mark(at, s.At, &u.Status.DeletionRequestedAt)
+		})
+		return err
+	})
+}
+
+// mark soft-deletes an object at the time of the event, so that its grace is that of the lost hub. One that is being
+// removed stays as it is.
+func mark(d tenancy.Deletable, at time.Time, requested **metav1.Time) error {
+	if d.Removing {
+		return nil
+	}
+	marked, err := d.Mark(true, at)
+	*requested = marked
+	return err
+}
+
+func (a *Applier) session(ctx context.Context, s Step) error {
+	if s.Kind == EndSessions {
+		return a.write(s, func() error { return a.Sessions.EndAllUntil(ctx, s.Object, s.At) })
+	}
+	held, err := a.Store.GetSession(ctx, s.Object)
+	if errs.Is(err, errs.NotFound) {
+		return notThere("the session")
+	}
+	if err != nil {
+		return err
+	}
+	return a.write(s, func() error {
+		if s.Kind == AdvanceSession {
+			return a.Sessions.Advance(ctx, s.Object, s.Facts.Generation)
+		}
+		return a.Sessions.End(ctx, held.Spec.UserRef.Name, s.Object)
+	})
+}
+
+func (a *Applier) org(ctx context.Context, s Step) error {
+	org, err := a.orgOf(s)
+	if err != nil {
+		return err
+	}
+	return a.write(s, func() error {
+		_, err := a.Store.ChangeOrganization(ctx, org.Organization, nil, func(_ context.Context, o *v1alpha1.Organization) error {
+			if s.Kind == DeleteOrg {
+				at := tenancy.Deletable{Noun: "organization", Requested: o.Status.DeletionRequestedAt, Removing: !o.DeletionTimestamp.IsZero()}
+				return mark(at, s.At, &o.Status.DeletionRequestedAt)
+			}
+			if s.Facts.DefaultAccess == string(v1alpha1.DefaultAccessNone) {
+				o.Spec.DefaultAccess = v1alpha1.DefaultAccessNone
+			}
+			if s.Facts.WorkspaceCreation == string(v1alpha1.WhoAdmin) {
+				o.Spec.WorkspaceCreation = v1alpha1.WhoAdmin
+			}
+			if s.Facts.CatalogEntryCreation == string(v1alpha1.WhoAdmin) {
+				o.Spec.CatalogEntryCreation = v1alpha1.WhoAdmin
+			}
+			return nil
+		})
+		return err
+	})
+}
+
+func (a *Applier) workspace(ctx context.Context, s Step) error {
+	org, err := a.orgOf(s)
+	if err != nil {
+		return err
+	}
+	ws, ok := a.Views.Workspace(s.Org, s.Workspace)
+	if !ok {
+		return notThere("the workspace")
+	}
+	return a.write(s, func() error {
+		_, err := a.Store.ChangeWorkspace(ctx, org.ClusterID, ws, nil, func(ws tenancy.Workspace, annotations map[string]string) error {
+			if end, ok := endOf(s.Facts); s.Kind == EndWorkspace && ok && !ws.Deleted() && tenancy.EndsSooner(end, ws.ExpiresAt) {
+				tenancy.SetWorkspaceEnd(annotations, end)
+			}
+			if s.Kind != DeleteWorkspace || ws.Terminating || ws.DeletionRequestedAt != nil {
+				return nil
+			}
+			annotations[v1alpha1.DeletionRequestedAtAnnotation] = tenancy.RequestedAt(s.At).Format(time.RFC3339)
+			return nil
+		})
+		return err
+	})
+}
+
+func (a *Applier) entry(ctx context.Context, s Step) error {
+	if s.Org != "" {
+		if _, err := a.orgOf(s); err != nil {
+			return err
+		}
+	}
+	e, ok := a.Views.CatalogEntryIn(s.Org, s.Object)
+	if !ok {
+		return notThere("the catalog entry")
+	}
+	return a.write(s, func() error { return a.Store.DeleteCatalogEntry(ctx, e, nil) })
+}

@@ -1,0 +1,76 @@
+package restore
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// reportFile is the Report, below the data folder.
+const reportFile = "restore-report.json"
+
+// Report says what a restored hub did before it served.
+type Report struct {
+	Plan
+	// Done are the Steps that were carried out, and Impossible those that cannot be.
+	Done       []Step       `json:"done"`
+	Impossible []Impossible `json:"impossible"`
+}
+
+// Impossible is a Step that cannot be carried out.
+type Impossible struct {
+	Step
+	Reason string `json:"reason"`
+}
+
+// stepKey identifies a Step of a Plan.
+type stepKey struct {
+	kind                           Kind
+	source, org, workspace, object string
+}
+
+func keyOf(s Step) stepKey { return stepKey{s.Kind, s.Source, s.Org, s.Workspace, s.Object} }
+
+// left returns the Steps of the Plan that a run before has not finished.
+func (r Report) left() (steps []Step) {
+	finished := map[stepKey]bool{}
+	for _, s := range r.Done {
+		finished[keyOf(s)] = true
+	}
+	for _, s := range r.Impossible {
+		finished[keyOf(s.Step)] = true
+	}
+	for _, s := range r.Steps {
+		if !finished[keyOf(s)] {
+			steps = append(steps, s)
+		}
+	}
+	return steps
+}
+
+// ReadReport returns the Report in a data folder; an empty one if there is none.
+func ReadReport(dataDir string) (r Report, err error) {
+	raw, err := os.ReadFile(filepath.Join(dataDir, reportFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return Report{}, nil
+	}
+	if err != nil {
+		return Report{}, err
+	}
+	return r, json.Unmarshal(raw, &r)
+}
+
+// WriteReport writes the Report into a data folder.
+func WriteReport(dataDir string, r Report) error {
+	raw, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dataDir, reportFile)
+	if err := write(path+".new", func(f *os.File) error { _, err := f.Write(append(raw, '\n')); return err }); err != nil {
+		return err
+	}
+	return errors.Join(os.Rename(path+".new", path), syncDir(dataDir))
+}
