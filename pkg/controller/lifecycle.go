@@ -59,9 +59,16 @@ func Recorded(o metav1.Object) (counts map[string]int, ok bool) {
 }
 
 // InGrace returns the result for a soft-deleted object that can be undeleted until that
-// time; over is true after it. what names the object for people.
-func InGrace(what string, until *metav1.Time, now time.Time) (result Result, over bool) {
+// time; over is true after it. what names the object for people. held, if not nil, reports that nothing
+// is purged at present: the object is looked at again later.
+func InGrace(what string, until *metav1.Time, now time.Time, held func() bool) (result Result, over bool) {
 	left := max(0, until.Sub(now))
+	if left == 0 && held != nil && held() {
+		return Result{
+			Message:      what + " was deleted, and its removal is due; it can be undeleted until the operator lets removals run again after a restore",
+			RequeueAfter: heldDelay, Stop: true,
+		}, false
+	}
 	return Result{
 		Message:      fmt.Sprintf("%s was deleted; until %s it can be undeleted", what, until.UTC().Format(time.RFC3339)),
 		RequeueAfter: left, Stop: true,
@@ -69,6 +76,8 @@ func InGrace(what string, until *metav1.Time, now time.Time) (result Result, ove
 }
 
 const (
+	// heldDelay is the time after which an object is looked at again whose purge is due and held.
+	heldDelay = time.Minute
 	// announceDelay is the time between the pass that reports Active=False and the pass
 	// that deactivates the logical cluster.
 	announceDelay = 5 * time.Millisecond

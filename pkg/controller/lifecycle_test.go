@@ -35,14 +35,28 @@ func TestAddFinalizer_keepsOtherFinalizers(t *testing.T) {
 func TestInGrace_endsAtItsTime(t *testing.T) {
 	t.Parallel()
 	until := metav1.NewTime(time.Date(2026, 3, 31, 12, 0, 0, 0, time.UTC))
-	result, over := controller.InGrace("it", &until, until.Add(-time.Second))
+	result, over := controller.InGrace("it", &until, until.Add(-time.Second), nil)
 	require.False(t, over)
 	require.Equal(t, controller.Result{Message: "it was deleted; until 2026-03-31T12:00:00Z it can be undeleted", RequeueAfter: time.Second, Stop: true}, result)
 	for _, late := range []time.Duration{0, time.Hour} {
-		result, over = controller.InGrace("it", &until, until.Add(late))
+		result, over = controller.InGrace("it", &until, until.Add(late), func() bool { return false })
 		require.True(t, over)
 		require.Zero(t, result.RequeueAfter)
 	}
+}
+
+func TestInGrace_isNotOverWhileTheOperatorHoldsPurges(t *testing.T) {
+	t.Parallel()
+	until := metav1.NewTime(time.Date(2026, 3, 31, 12, 0, 0, 0, time.UTC))
+	held := func() bool { return true }
+	result, over := controller.InGrace("it", &until, until.Add(time.Hour), held)
+	require.False(t, over)
+	require.True(t, result.Stop)
+	require.Equal(t, time.Minute, result.RequeueAfter, "it is looked at again")
+	require.Contains(t, result.Message, "can be undeleted until the operator")
+	result, over = controller.InGrace("it", &until, until.Add(-time.Second), held)
+	require.False(t, over)
+	require.Equal(t, time.Second, result.RequeueAfter, "it is in its grace period")
 }
 
 func TestResult_announcesBeforeItDeactivates(t *testing.T) {

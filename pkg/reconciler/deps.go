@@ -54,6 +54,8 @@ type Settings struct {
 	RightsClock clock.PassiveClock
 	// Graces are the times during which something soft-deleted can be undeleted.
 	tenancy.Graces
+	// Hold, if not nil, reports that nothing is purged, though its grace period is over.
+	Hold func() bool
 	// PersonalOrgs says whether every User gets a personal Organization, with the role
 	// PersonalOrgRole in it.
 	PersonalOrgs    bool

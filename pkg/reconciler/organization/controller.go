@@ -76,7 +76,7 @@ func configOf(d reconciler.Deps, bindings tenancy.Bindings, followed func(org, w
 	stored, orgs := d.Objects(), d.Clusters.Orgs
 	memberships := stored.Memberships
 	return Config{
-		Tree: d.Settings.Tree, Clock: d.Settings.Clock, RightsClock: d.Settings.RightsClock, Grace: d.Settings.Deletion,
+		Tree: d.Settings.Tree, Clock: d.Settings.Clock, RightsClock: d.Settings.RightsClock, Grace: d.Settings.Deletion, Hold: d.Settings.Hold,
 		PersonalRole: d.Settings.PersonalOrgRole, OrgsCluster: d.Clusters.Orgs,
 		Cache: Cache{
 			Workspace: func(org string) (*kcptenancyv1alpha1.Workspace, bool) {

@@ -17,6 +17,7 @@ import (
 // undeleted, and deletes one after its grace period (O-13).
 type lifecycle struct {
 	grace time.Duration
+	hold  func() bool
 	clock clock.PassiveClock
 	// workspace returns the Organization's kcp Workspace, children its child Workspaces.
 	workspace func(org string) (*kcptenancyv1alpha1.Workspace, bool)
@@ -43,7 +44,7 @@ func (s *lifecycle) Reconcile(ctx context.Context, org *v1alpha1.Organization) (
 		}
 		return controller.Result{}, nil
 	}
-	result, over := controller.InGrace("it", tenancy.PurgeAt(requested, s.grace), s.clock.Now())
+	result, over := controller.InGrace("it", tenancy.PurgeAt(requested, s.grace), s.clock.Now(), s.hold)
 	if over && hasFinalizer {
 		return result, s.remove(ctx, org)
 	}

@@ -42,6 +42,8 @@ type lifecycleKCP struct {
 	// thawing runs before a logical cluster is activated, if it is not nil.
 	thawing func(cluster string)
 	refused error
+	// hold is true while nothing is purged.
+	hold bool
 	// full is the logical cluster that kcp deactivates in part.
 	full   string
 	purged []map[string]int
@@ -74,7 +76,7 @@ func newMortal(t *testing.T) *lifecycleKCP {
 }
 
 func (m *lifecycleKCP) configure(c *organization.Config) {
-	c.Grace, c.OrgsCluster = grace, "orgs"
+	c.Grace, c.OrgsCluster, c.Hold = grace, "orgs", func() bool { return m.hold }
 	c.Cache.Children = func(string) []tenancy.Workspace {
 		return slices.SortedFunc(maps.Values(m.children), func(a, b tenancy.Workspace) int { return strings.Compare(a.UUID, b.UUID) })
 	}

@@ -36,7 +36,11 @@ func TestO13_deactivatesAndKeepsADeletedOrg(t *testing.T) {
 		require.Contains(t, m.active().Message, "undeleted")
 	}
 	m.clock.SetTime(began.Add(grace))
-	m.Did = nil
+	m.Did, m.hold = nil, true
+	require.Equal(t, time.Minute, m.converged(t), "purges are held after a restore")
+	require.NotNil(t, m.org)
+	require.Equal(t, v1alpha1.ReasonWaiting, m.active().Reason)
+	m.Did, m.hold = nil, false
 	m.converged(t)
 	require.Nil(t, m.org)
 	require.Nil(t, m.ws)

@@ -21,6 +21,8 @@ type Config struct {
 	RightsClock clock.PassiveClock
 	// Grace is the time during which a soft-deleted Organization can be undeleted.
 	Grace time.Duration
+	// Hold, if not nil, reports that nothing is purged, though its grace period is over.
+	Hold func() bool
 	// PersonalRole is the role of a User in their personal Organization.
 	PersonalRole v1alpha1.Role
 	// OrgsCluster is the logical cluster of Organizations and of their kcp Workspaces.
@@ -127,7 +129,7 @@ func New(c Config) controller.Func {
 		Leaving: func(o *v1alpha1.Organization) bool { return o.Status.DeletionRequestedAt != nil },
 	},
 		&lifecycle{
-			grace: c.Grace, clock: c.Clock, workspace: c.Cache.Workspace, children: c.Cache.Children,
+			grace: c.Grace, hold: c.Hold, clock: c.Clock, workspace: c.Cache.Workspace, children: c.Cache.Children,
 			clusters: c.Clusters, remove: c.Organizations.Delete,
 			cascade: &cascade{
 				orgsCluster: c.OrgsCluster, workspaces: c.Workspaces, memberships: c.Memberships,

@@ -52,7 +52,7 @@ func NewController(d reconciler.Deps) *controller.Controller {
 func configOf(d reconciler.Deps) Config {
 	stored, users := d.Objects(), d.Clusters.Users
 	return Config{
-		Clock: d.Settings.Clock, RightsClock: d.Settings.RightsClock, Grace: d.Settings.Deletion, PersonalOrgs: d.Settings.PersonalOrgs,
+		Clock: d.Settings.Clock, RightsClock: d.Settings.RightsClock, Grace: d.Settings.Deletion, Hold: d.Settings.Hold, PersonalOrgs: d.Settings.PersonalOrgs,
 		Billing: d.Settings.Billing,
 		Cache: Cache{
 			OrgsCreatedBy: d.Views.OrgsCreatedBy,

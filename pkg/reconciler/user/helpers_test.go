@@ -53,6 +53,8 @@ type kcp struct {
 	now func() (*v1alpha1.User, error)
 	// withdrawn runs when the User is deleted, if it is not nil.
 	withdrawn func()
+	// hold is true while nothing is purged.
+	hold bool
 
 	purged []map[string]int
 	// holds is the number of failing patches among those that remove the finalizer.
@@ -98,7 +100,7 @@ func (k *kcp) members(cluster string) []string {
 func (k *kcp) config(t *testing.T) user.Config {
 	active := func(name string) bool { return !k.inactive[name] }
 	return user.Config{
-		Clock: k.clock, RightsClock: k.clock, Grace: grace, PersonalOrgs: !k.bare, Billing: k.billing,
+		Clock: k.clock, RightsClock: k.clock, Grace: grace, Hold: func() bool { return k.hold }, PersonalOrgs: !k.bare, Billing: k.billing,
 		Cache: user.Cache{
 			OrgsCreatedBy: func(string) []string { return nil },
 			Org:           func(uuid string) (tenancy.Org, bool) { o, ok := k.orgs[uuid]; return o, ok && !k.unseen },

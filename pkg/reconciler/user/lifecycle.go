@@ -15,6 +15,7 @@ import (
 // nothing: the hub refuses a soft-deleted User everywhere.
 type lifecycle struct {
 	grace time.Duration
+	hold  func() bool
 	clock clock.PassiveClock
 	// remove deletes just this version of the User: a request for deletion that was
 	// withdrawn is never carried out.
@@ -33,7 +34,7 @@ func (s *lifecycle) Reconcile(ctx context.Context, u *v1alpha1.User) (controller
 	if requested == nil {
 		return controller.Result{}, nil
 	}
-	result, over := controller.InGrace("the account", tenancy.PurgeAt(requested, s.grace), s.clock.Now())
+	result, over := controller.InGrace("the account", tenancy.PurgeAt(requested, s.grace), s.clock.Now(), s.hold)
 	if over && hasFinalizer {
 		return result, s.remove(ctx, u)
 	}

@@ -40,6 +40,10 @@ func TestO8_keepsADeletedPersonForTheWholeGrace(t *testing.T) {
 		require.Contains(t, k.condition(v1alpha1.ConditionActive).Message, "2026-03-31T12:00:00Z")
 	}
 	k.clock.SetTime(began.Add(grace))
+	k.hold = true
+	require.Equal(t, time.Minute, k.converged(t), "purges are held after a restore")
+	require.Empty(t, k.Did)
+	k.hold = false
 	k.converged(t)
 	require.Equal(t, []string{"remove the user"}, k.Did)
 	require.Nil(t, k.user)

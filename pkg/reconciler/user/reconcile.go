@@ -19,6 +19,8 @@ type Config struct {
 	RightsClock clock.PassiveClock
 	// Grace is the time during which a soft-deleted User can be undeleted.
 	Grace time.Duration
+	// Hold, if not nil, reports that nothing is purged, though its grace period is over.
+	Hold func() bool
 	// PersonalOrgs says whether every User gets a personal Organization.
 	PersonalOrgs bool
 	// Billing is that of a new personal Organization.
@@ -97,7 +99,7 @@ func New(c Config) controller.Func {
 		Clock:   c.Clock,
 		Leaving: func(u *v1alpha1.User) bool { return u.Status.DeletionRequestedAt != nil },
 	},
-		&lifecycle{grace: c.Grace, clock: c.Clock, remove: c.Users.Delete, cascade: &cascade{
+		&lifecycle{grace: c.Grace, hold: c.Hold, clock: c.Clock, remove: c.Users.Delete, cascade: &cascade{
 			rightsClock: c.RightsClock,
 			cache:       c.Cache, memberships: c.Memberships,
 			softDeleteOrg: c.Organizations.SoftDelete, deleteOrg: c.Organizations.Delete, purged: c.Purged,

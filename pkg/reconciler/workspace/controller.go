@@ -89,7 +89,7 @@ func configOf(d reconciler.Deps, template *Template, missing func(controller.Key
 	}
 	stored, clusters := d.Objects(), objects.Clusters{Freezer: d.Freezer}
 	return Config{
-		Clock: d.Settings.Clock, RightsClock: d.Settings.RightsClock, Graces: d.Settings.Graces,
+		Clock: d.Settings.Clock, RightsClock: d.Settings.RightsClock, Graces: d.Settings.Graces, Hold: d.Settings.Hold,
 		Cache: Cache{
 			Namespace:     d.Views.Namespaces.Get,
 			AccessMissing: missing,

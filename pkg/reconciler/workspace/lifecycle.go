@@ -49,7 +49,7 @@ func (s *lifecycle) Reconcile(ctx context.Context, o *object) (controller.Result
 		}
 		return controller.Result{}, nil
 	}
-	result, over := controller.InGrace("it", c.Graces.PurgeAt(ws), c.Clock.Now())
+	result, over := controller.InGrace("it", c.Graces.PurgeAt(ws), c.Clock.Now(), c.Hold)
 	switch {
 	case unreadable(o):
 		// The end of the grace period is unknown: the Workspace stays soft-deleted.

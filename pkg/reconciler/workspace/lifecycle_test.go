@@ -36,8 +36,10 @@ type lifecycleKCP struct {
 	thawed func()
 	// withdrawn runs when the Workspace is deleted, if it is not nil.
 	withdrawn func()
-	refused   error
-	purged    []map[string]int
+	// hold is true while nothing is purged.
+	hold    bool
+	refused error
+	purged  []map[string]int
 }
 
 // newMortal has a Workspace that is Ready, with two members and a Bot, and a Membership and
@@ -54,7 +56,7 @@ func newMortal(t *testing.T) *lifecycleKCP {
 		m.held[in.Name] = *in
 	}
 	m.more = func(c *workspace.Config) {
-		c.Graces = tenancy.Graces{Deletion: grace, Expired: grace / 2}
+		c.Graces, c.Hold = tenancy.Graces{Deletion: grace, Expired: grace / 2}, func() bool { return m.hold }
 		c.Clusters = workspace.Clusters{
 			Deactivated: func(string) bool { return m.frozen },
 			Deactivate: func(_ context.Context, cluster string) error {
@@ -176,6 +178,10 @@ func TestO13_deactivatesAndKeepsADeletedWorkspace(t *testing.T) {
 	require.NotContains(t, m.Did, "remove it from org1")
 	require.Len(t, m.held, 4, "who was in it is in it when it is undeleted")
 	m.clock.SetTime(began.Add(grace))
+	m.hold = true
+	require.Equal(t, time.Minute, m.converged(t), "purges are held after a restore")
+	require.NotNil(t, m.ws)
+	m.hold = false
 	m.converged(t)
 	require.Nil(t, m.ws)
 	require.Equal(t, []string{"alice", "another.bob"}, slices.Sorted(maps.Keys(m.held)))

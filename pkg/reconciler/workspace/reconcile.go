@@ -20,6 +20,8 @@ type Config struct {
 	RightsClock clock.PassiveClock
 	// Graces are the times during which a soft-deleted Workspace can be undeleted.
 	Graces tenancy.Graces
+	// Hold, if not nil, reports that nothing is purged, though its grace period is over.
+	Hold func() bool
 
 	Cache       Cache
 	Roles       RolesCache
