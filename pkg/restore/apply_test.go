@@ -309,15 +309,76 @@ func TestRun_endsWhatEndedAfterTheBackup(t *testing.T) {
 	require.NotEmpty(t, w.saved)
 }
 
-// A person whom an Organization was handed over from must not get it back because nobody else is left in it.
-func TestRun_leavesNobodyAnAbandonedOrg(t *testing.T) {
+// The hub makes the creator of an Organization without members its admin. Nobody may get back so what they lost.
+func TestRun_leavesTheCreatorNoOrgToInherit(t *testing.T) {
+	t.Parallel()
+	alice := restore.Step{Kind: restore.RemoveMember, Object: "alice"}
+	bob := restore.Step{Kind: restore.RemoveMember, Object: "bob"}
+	for name, c := range map[string]struct {
+		given func(w *world)
+		steps []restore.Step
+		stays bool
+	}{
+		"another is removed":         {steps: []restore.Step{bob}, stays: true},
+		"promoted":                   {steps: []restore.Step{{Kind: restore.LimitMember, Object: "alice", Facts: audit.Facts{Role: "admin"}}}, stays: true},
+		"removed from a workspace":   {steps: []restore.Step{{Kind: restore.RemoveMember, Workspace: ws, Object: "alice"}}, stays: true},
+		"removed":                    {steps: []restore.Step{alice}},
+		"removed with another":       {steps: []restore.Step{alice, bob}},
+		"removed after another":      {steps: []restore.Step{bob, alice}},
+		"demoted":                    {steps: []restore.Step{{Kind: restore.LimitMember, Object: "alice", Facts: audit.Facts{Role: "member"}}}},
+		"ends":                       {steps: []restore.Step{{Kind: restore.LimitMember, Object: "alice", Facts: audit.Facts{ExpiresAt: "2032-01-01T00:00:00Z"}}}},
+		"left before, others follow": {given: func(w *world) { w.Remove(inOrg, w.member("alice")) }, steps: []restore.Step{bob}},
+		"was demoted before, others follow": {given: func(w *world) {
+			m := w.member("alice")
+			m.Spec.Role = v1alpha1.RoleMember
+			w.Put(inOrg, m)
+		}, steps: []restore.Step{bob}},
+		"not yet admin in the backup": {given: func(w *world) { w.Remove(inOrg, w.member("alice")) }, steps: []restore.Step{alice}},
+		"not yet admin in the backup, and one whom it does not have": {given: func(w *world) {
+			w.Remove(inOrg, w.member("alice"))
+		}, steps: []restore.Step{{Kind: restore.RemoveMember, Object: "carol"}}, stays: true},
+	} {
+		w := newWorld(t)
+		if c.given != nil {
+			c.given(w)
+		}
+		r := w.run(c.steps...)
+		require.Empty(t, r.Impossible, name)
+		require.Equal(t, c.stays, w.organization().Annotations[v1alpha1.CreatedByAnnotation] == "alice", name)
+		before := w.state()
+		w.run(c.steps...)
+		require.Equal(t, before, w.state(), "%s: a second time", name)
+	}
+}
+
+// What was accepted before the backup is made by its controller, and ended then.
+func TestRun_waitsForWhatIsMadeOfTheBackup(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.run(restore.Step{Kind: restore.RemoveMember, Object: "bob"})
-	require.NotEmpty(t, w.organization().Annotations[v1alpha1.CreatedByAnnotation], "alice is left")
-	w.run(restore.Step{Kind: restore.RemoveMember, Object: "alice"})
-	require.Nil(t, w.member("alice"))
-	require.Empty(t, w.organization().Annotations[v1alpha1.CreatedByAnnotation], "the creator of an empty organization is its admin")
+	const made = "5f8f0bd6-2d34-4c28-9ad4-6f0ee1b5a0f6"
+	o := w.organization()
+	o.Spec.WorkspaceClaims = []v1alpha1.Claim{{UUID: made}}
+	o.Spec.BotChanges = []v1alpha1.BotChange{{Name: made, Workspace: ws, Role: v1alpha1.RoleMember, By: "alice", RequestedAt: metav1.NewMicroTime(then)}}
+	w.Put(orgs, o)
+	w.applier.Waiting = func(left int, why error) {
+		if left != 2 {
+			return
+		}
+		require.Error(t, why)
+		child := &kcptenancyv1alpha1.Workspace{}
+		child.Name = made
+		w.Put(inOrg, child)
+		w.bot(made)
+		o := w.organization()
+		o.Spec.BotChanges = nil
+		w.Put(orgs, o)
+	}
+	r := w.run(restore.Step{Kind: restore.DeleteBot, Workspace: ws, Object: made}, restore.Step{Kind: restore.DeleteWorkspace, Workspace: made})
+	require.Empty(t, r.Impossible)
+	child, _ := w.Workspace(org, made)
+	require.NotNil(t, child.DeletionRequestedAt)
+	b := &v1alpha1.Bot{ObjectMeta: metav1.ObjectMeta{Name: made}}
+	require.True(t, !w.Read(inOrg, b) || !b.DeletionTimestamp.IsZero())
 }
 
 // The Organization has accepted, and not carried out, when the backup is made.

@@ -2,6 +2,7 @@ package restore
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,7 +33,7 @@ func (a *Applier) member(ctx context.Context, s Step) error {
 			waits = true
 			one := s
 			one.Workspace, one.Facts.Cascade = tenancy.WorkspaceUUID(m), false
-			if _, err := a.decide(ctx, org, one, m, false); err != nil {
+			if _, err := a.decide(ctx, org, one, m, all); err != nil {
 				return err
 			}
 		}
@@ -42,16 +43,10 @@ func (a *Applier) member(ctx context.Context, s Step) error {
 		}
 	}
 	var held *v1alpha1.Membership
-	others := false
-	for i := range all {
-		m := &all[i]
-		if m.Name == tenancy.MembershipName(s.Object, s.Workspace) {
-			held = m
-		} else if m.Spec.Scope == v1alpha1.ScopeOrg {
-			others = true
-		}
+	if i := slices.IndexFunc(all, func(m v1alpha1.Membership) bool { return m.Name == tenancy.MembershipName(s.Object, s.Workspace) }); i >= 0 {
+		held = &all[i]
 	}
-	done, err := a.decide(ctx, org, s, held, s.Workspace == "" && !others)
+	done, err := a.decide(ctx, org, s, held, all)
 	if err == nil && !done {
 		err = errNotYet
 	}
@@ -59,8 +54,8 @@ func (a *Applier) member(ctx context.Context, s Step) error {
 }
 
 // decide has the Organization accept what a Step takes from a Membership, and reports whether there is nothing left to
-// take. abandons is true if the Organization has no other Membership of its own.
-func (a *Applier) decide(ctx context.Context, org tenancy.Org, s Step, held *v1alpha1.Membership, abandons bool) (done bool, err error) {
+// take. all are the Memberships of the Organization.
+func (a *Applier) decide(ctx context.Context, org tenancy.Org, s Step, held *v1alpha1.Membership, all []v1alpha1.Membership) (done bool, err error) {
 	now := metav1.NewMicroTime(a.Clock.Now().Truncate(time.Microsecond))
 	current, err := a.Store.GetOrganization(ctx, org.UUID())
 	if errs.Is(err, errs.NotFound) {
@@ -69,28 +64,52 @@ func (a *Applier) decide(ctx context.Context, org tenancy.Org, s Step, held *v1a
 	if err != nil {
 		return false, err
 	}
-	if _, pending, ok := editOf(current, held, s, now); !ok {
+	if _, pending, ok := editOf(current, held, s, now); !ok && !disowns(current, all, s) {
 		return !pending, nil
 	}
 	return false, a.write(s, func() error {
 		_, err := a.Store.ChangeOrganization(ctx, current, nil, func(_ context.Context, o *v1alpha1.Organization) error {
+			if disowns(o, all, s) {
+				delete(o.Annotations, v1alpha1.CreatedByAnnotation)
+			}
 			e, _, ok := editOf(o, held, s, now)
 			if !ok {
 				return nil
 			}
 			changes, err := tenancy.DecideEdit(o, held, e)
-			if err != nil || changes == nil {
-				return err
+			if changes != nil {
+				o.Spec.MembershipChanges = changes
 			}
-			o.Spec.MembershipChanges = changes
-			if e.Remove && abandons {
-				// The hub gives an Organization without members back to its creator, who can be this person.
-				delete(o.Annotations, v1alpha1.CreatedByAnnotation)
-			}
-			return nil
+			return err
 		})
 		return err
 	})
+}
+
+// disowns reports whether a Step takes the creator's name from an Organization. The hub makes the creator admin where no
+// Membership was made yet, and again where none is left, which requests prevent and a restore does not: others who are
+// admins may be lost. So the name stays only beside a Membership of the creator that is as good and does not end. It goes
+// before anything is removed, so nothing depends on the order in which several people are.
+func disowns(o *v1alpha1.Organization, all []v1alpha1.Membership, s Step) bool {
+	creator := o.Annotations[v1alpha1.CreatedByAnnotation]
+	_, ends := endOf(s.Facts)
+	ends = ends || s.Kind == RemoveMember
+	if creator == "" || s.Workspace != "" {
+		return false
+	}
+	if s.Object == creator {
+		return ends || s.Facts.Role != "" && !v1alpha1.Role(s.Facts.Role).AtLeast(v1alpha1.RoleAdmin)
+	}
+	isThere, creatorStays := false, false
+	for _, m := range all {
+		if m.Spec.Scope != v1alpha1.ScopeOrg {
+			continue
+		}
+		isThere = isThere || m.Spec.UserRef.Name == s.Object
+		creatorStays = creatorStays || m.Spec.UserRef.Name == creator && m.Spec.ExpiresAt == nil &&
+			(o.Spec.Personal || m.Spec.Role.AtLeast(v1alpha1.RoleAdmin))
+	}
+	return ends && isThere && !creatorStays
 }
 
 // editOf returns the edit that a Step makes. ok is false if there is none to make: nothing is left to take, or what the

@@ -11,14 +11,12 @@ import (
 	"time"
 
 	"github.com/faroshq/kedge-hub/pkg/audit"
+	"github.com/faroshq/kedge-hub/pkg/backup"
 )
 
 const (
-	// Dir is the folder below the data folder with what a restored hub has to do. A hub whose data folder has it is
-	// in restore mode.
-	Dir = "restore"
-	// orderFile is the Order in Dir, historyDir has the files that it names, and doneDir is where Dir goes when it
-	// is carried out.
+	// orderFile is the Order in backup.RestoreDir, historyDir has the files that it names, and doneDir is where the
+	// folder goes when the Order is carried out.
 	orderFile  = "order.json"
 	historyDir = "history"
 	doneDir    = ".restored"
@@ -39,7 +37,7 @@ type Order struct {
 // Place copies files of audit chains into a data folder and leaves the Order there, which names the copies. The Order
 // is written last: a folder without one has no history.
 func Place(dataDir string, o Order, files []string) error {
-	dir := filepath.Join(dataDir, Dir)
+	dir := filepath.Join(dataDir, backup.RestoreDir)
 	if err := os.MkdirAll(filepath.Join(dir, historyDir), 0o700); err != nil {
 		return err
 	}
@@ -65,13 +63,13 @@ func Place(dataDir string, o Order, files []string) error {
 	return errors.Join(syncDir(filepath.Join(dir, historyDir)), syncDir(dir), syncDir(dataDir))
 }
 
-// Find returns the Order in a data folder, with the paths of its files; nil if nothing was restored. A folder Dir
-// without an Order is one of a restore that was interrupted: its history is not there.
+// Find returns the Order in a data folder, with the paths of its files; nil if nothing was restored. A folder
+// backup.RestoreDir without an Order is one of a restore that was interrupted: its history is not there.
 func Find(dataDir string) (*Order, error) {
 	if err := os.RemoveAll(filepath.Join(dataDir, doneDir)); err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(dataDir, Dir)
+	dir := filepath.Join(dataDir, backup.RestoreDir)
 	raw, err := os.ReadFile(filepath.Join(dir, orderFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
@@ -97,7 +95,7 @@ func Done(dataDir string) error {
 	if err := os.RemoveAll(filepath.Join(dataDir, doneDir)); err != nil {
 		return err
 	}
-	if err := os.Rename(filepath.Join(dataDir, Dir), filepath.Join(dataDir, doneDir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Rename(filepath.Join(dataDir, backup.RestoreDir), filepath.Join(dataDir, doneDir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return errors.Join(syncDir(dataDir), os.RemoveAll(filepath.Join(dataDir, doneDir)))

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/faroshq/kedge-hub/pkg/audit"
+	"github.com/faroshq/kedge-hub/pkg/backup"
 	"github.com/faroshq/kedge-hub/pkg/restore"
 )
 
@@ -49,7 +50,27 @@ func TestOrder_isFoundUntilItIsDone(t *testing.T) {
 func TestOrder_thatIsMissingIsAnError(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	require.NoError(t, os.Mkdir(filepath.Join(dir, restore.Dir), 0o700))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, backup.RestoreDir), 0o700))
 	_, err := restore.Find(dir)
 	require.ErrorContains(t, err, "interrupted")
+}
+
+func TestHold_lastsUntilItsRelease(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	held, err := restore.Held(dir)
+	require.NoError(t, err)
+	require.False(t, held)
+	for range 2 {
+		require.NoError(t, restore.Hold(dir))
+		held, err = restore.Held(dir)
+		require.NoError(t, err)
+		require.True(t, held)
+	}
+	for range 2 {
+		require.NoError(t, restore.Release(dir))
+		held, err = restore.Held(dir)
+		require.NoError(t, err)
+		require.False(t, held)
+	}
 }

@@ -18,6 +18,14 @@ func (a *Applier) bot(ctx context.Context, s Step) error {
 	if err != nil {
 		return err
 	}
+	o, err := a.Store.GetOrganization(ctx, org.UUID())
+	if err != nil {
+		return err
+	}
+	if _, pending := tenancy.BotChangeOf(o, s.Object); pending {
+		// What was granted before the backup must not come after this, and neither must the bot itself.
+		return errNotYet
+	}
 	held, err := a.Store.GetBot(ctx, org.ClusterID, s.Object)
 	switch {
 	case err != nil:
@@ -27,14 +35,6 @@ func (a *Applier) bot(ctx context.Context, s Step) error {
 	case !held.DeletionTimestamp.IsZero():
 		// A bot that is being deleted gives nothing.
 		return nil
-	}
-	o, err := a.Store.GetOrganization(ctx, org.UUID())
-	if err != nil {
-		return err
-	}
-	if _, pending := tenancy.BotChangeOf(o, s.Object); pending {
-		// What was granted before the backup must not come after this.
-		return errNotYet
 	}
 	return a.write(s, func() error {
 		if s.Kind == DeleteBot {
@@ -206,6 +206,10 @@ func (a *Applier) workspace(ctx context.Context, s Step) error {
 	}
 	ws, ok := a.Views.Workspace(s.Org, s.Workspace)
 	if !ok {
+		if _, claimed := tenancy.FindClaim(org.Spec.WorkspaceClaims, s.Workspace); claimed {
+			// It was accepted before the backup, so its controller makes it, or finds that it is gone.
+			return errNotYet
+		}
 		return notThere("the workspace")
 	}
 	return a.write(s, func() error {

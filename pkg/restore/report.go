@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // reportFile is the Report, below the data folder.
@@ -17,6 +18,20 @@ type Report struct {
 	// Done are the Steps that were carried out, and Impossible those that cannot be.
 	Done       []Step       `json:"done"`
 	Impossible []Impossible `json:"impossible"`
+	// WithoutAdmin are the Organizations that have no admin: nobody can be added to them until a platform admin acts.
+	WithoutAdmin []string `json:"organizationsWithoutAdmin"`
+	// Purges are those that are due, and that the operator holds back until kedge-hub restore --release.
+	Purges []Purge `json:"heldPurges"`
+}
+
+// Purge is the removal of something whose grace period is over.
+type Purge struct {
+	// Kind is organization, workspace or person.
+	Kind      string    `json:"kind"`
+	Org       string    `json:"org,omitempty"`
+	Workspace string    `json:"workspace,omitempty"`
+	Object    string    `json:"object,omitempty"`
+	Due       time.Time `json:"due"`
 }
 
 // Impossible is a Step that cannot be carried out.
@@ -50,9 +65,12 @@ func (r Report) left() (steps []Step) {
 	return steps
 }
 
+// ReportFile is the name of the Report in a data folder.
+func ReportFile(dataDir string) string { return filepath.Join(dataDir, reportFile) }
+
 // ReadReport returns the Report in a data folder; an empty one if there is none.
 func ReadReport(dataDir string) (r Report, err error) {
-	raw, err := os.ReadFile(filepath.Join(dataDir, reportFile))
+	raw, err := os.ReadFile(ReportFile(dataDir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return Report{}, nil
 	}
@@ -68,7 +86,7 @@ func WriteReport(dataDir string, r Report) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(dataDir, reportFile)
+	path := ReportFile(dataDir)
 	if err := write(path+".new", func(f *os.File) error { _, err := f.Write(append(raw, '\n')); return err }); err != nil {
 		return err
 	}
