@@ -65,7 +65,7 @@ unless --kcp-kubeconfig gives an external one.`,
 		},
 	}
 	addFlags(cmd, options)
-	cmd.AddCommand(auditCommand(options), backupCommand(options), checkCommand(options), verifyCommand(options), &cobra.Command{
+	cmd.AddCommand(auditCommand(options), backupCommand(options), checkCommand(options), restoreCommand(options), verifyCommand(options), &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "kedge-hub", version.String()) },
 	})

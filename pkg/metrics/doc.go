@@ -116,6 +116,8 @@
 //   - kedge_backup_last_timestamp_seconds: time of the last backup that was stored, in seconds since 1970. It
 //     is absent until the first one, as is the next.
 //   - kedge_backup_last_bytes: size of that backup in bytes, before compression.
+//   - kedge_restore_mode: 1 while the hub ends what ended after the backup that it was restored from, else 0.
+//   - kedge_purges_held: 1 from a restore until kedge-hub restore --release, while nothing is purged, else 0.
 //   - kedge_storage_used_ratio{store}: share of a store of the embedded kcp that is used. store is
 //     etcd, whose limit is --etcd-quota, or disk, of which the last 10 GiB count. It is absent with
 //     an external kcp, as is the next.

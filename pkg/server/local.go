@@ -21,25 +21,31 @@ import (
 func localSocket(c Config) string { return filepath.Join(c.DataDir, "run", "hub.sock") }
 
 // serveLocal serves the operator's socket until ctx ends. A hub that cannot serve it serves everybody else.
-func (a *assembly) serveLocal(ctx context.Context, servers *errgroup.Group) {
-	path := localSocket(a.hub.config)
+func (h *hub) serveLocal(ctx context.Context, servers *errgroup.Group, handler http.Handler) {
+	path := localSocket(h.config)
 	listener, err := listenLocal(ctx, path)
 	if err != nil {
-		log.From(ctx).Warn("no socket for kedge-hub verify and kedge-hub backup", zap.String("path", path), zap.Error(err))
+		log.From(ctx).Warn("no socket for kedge-hub verify, backup and restore --release", zap.String("path", path), zap.Error(err))
 		return
 	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+verifyPath, func(w http.ResponseWriter, r *http.Request) { a.verify(w, r, false) })
-	mux.HandleFunc("POST "+verifyPath, func(w http.ResponseWriter, r *http.Request) { a.verify(w, r, true) })
-	if a.backups != nil {
-		mux.HandleFunc("POST "+backupPath, a.backups.serve)
-		mux.HandleFunc("POST "+storedPath, a.backups.wasStored)
-	}
-	server := a.hub.newHTTPServer(ctx, mux, nil)
+	server := h.newHTTPServer(ctx, handler, nil)
 	// A look and a backup take as long as their askers want, and end with the hub.
 	server.ReadTimeout = 0
 	server.BaseContext = func(net.Listener) context.Context { return ctx }
 	servers.Go(func() error { return serve(ctx, server, listener, time.Second) })
+}
+
+// local answers the operator's socket.
+func (a *assembly) local() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+verifyPath, func(w http.ResponseWriter, r *http.Request) { a.verify(w, r, false) })
+	mux.HandleFunc("POST "+verifyPath, func(w http.ResponseWriter, r *http.Request) { a.verify(w, r, true) })
+	mux.HandleFunc("POST "+releasePath, a.hub.purges.release)
+	if a.backups != nil {
+		mux.HandleFunc("POST "+backupPath, a.backups.serve)
+		mux.HandleFunc("POST "+storedPath, a.backups.wasStored)
+	}
+	return mux
 }
 
 // listenLocal opens a socket that only this user can use. One that a killed hub left is replaced.

@@ -62,6 +62,9 @@ type hub struct {
 	usageWriter *records.UsageWriter
 	limits      *httpmw.Limits
 	storage     *storage.Monitor
+	// restored is nil unless the data folder is that of a restore that the hub has not finished.
+	restored *restored
+	purges   *purges
 	// ready is closed when the hub has said that it is.
 	ready chan struct{}
 }
@@ -69,6 +72,9 @@ type hub struct {
 func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) (err error) {
 	began := time.Now()
 	if err := backup.Whole(h.config.DataDir); err != nil {
+		return fmt.Errorf("--data-dir: %w", err)
+	}
+	if err := h.openRestored(); err != nil {
 		return fmt.Errorf("--data-dir: %w", err)
 	}
 	if h.certificate, err = certs.NewServing(h.config.Certificate(), began); err != nil {
@@ -153,6 +159,11 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) (err error) {
 	}
 	h.embedded = found.Embedded
 	defer func() { stopKCP(); <-found.Done }()
+	if h.restored != nil {
+		if err := h.replay(starting, found.Config); err != nil {
+			return err
+		}
+	}
 	a := &assembly{hub: h, admin: found.Config}
 	defer func() { stopBelow(); a.running.Wait() }()
 	if err := a.start(starting, below, serving, front); err != nil {
@@ -163,7 +174,7 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) (err error) {
 			return err
 		}
 	}
-	a.serveLocal(serving, servers)
+	h.serveLocal(serving, servers, a.local())
 	log.From(ctx).Info("ready", zap.Duration("after", time.Since(began).Round(time.Millisecond)), zap.String("url", h.config.ExternalURL))
 	notify(ctx, daemon.SdNotifyReady)
 	stopping := context.AfterFunc(ctx, func() { notify(ctx, daemon.SdNotifyStopping) })

@@ -222,6 +222,7 @@ func (a *assembly) controllers() (err error) {
 		Metrics:  metrics, Audit: h.audit,
 		ProbeBackend: h.config.BackendProber().Probe,
 	}
+	replica.Settings.Hold = h.purges.held.Load
 	// What the leader's controllers write is fenced.
 	fenced := replica
 	fenced.Clients = clients.Fenced(a.leader.Until)
@@ -243,25 +244,12 @@ func (a *assembly) controllers() (err error) {
 
 // run fills the caches, then runs the controllers, and then serves the API.
 func (a *assembly) run(starting, below context.Context, front *health.Front) error {
-	// Nothing is written to kcp while its disk and the reserve are full.
-	write := func(run func(context.Context)) {
-		a.running.Go(func() { a.hub.storage.RunWhileOpen(below, run) })
-	}
-	available := func(run func(context.Context)) func(context.Context) {
-		return func(ctx context.Context) { a.available.RunWhileAvailable(ctx, run) }
-	}
+	write := a.writing(below)
+	available := a.whileAvailable
 	billing := a.billing()
-	a.running.Go(func() { a.views.Run(below) })
+	a.runViews(below, write)
 	a.runAudit(below)
 	a.runUsage(below)
-	switch {
-	case a.reactivation != nil && a.sharded:
-		write(a.reactivation.Run)
-		a.running.Go(func() { informer.NewShards(a.clients, a.views.Inactive).Run(below) })
-	case a.reactivation != nil:
-		write(a.reactivation.Run)
-		a.running.Go(func() { informer.Watch(below, []string{a.admin.Host}, a.views.Inactive) })
-	}
 	if a.oidc != nil {
 		a.running.Go(func() { a.oidc.Run(below) })
 	}
@@ -308,10 +296,37 @@ func (a *assembly) run(starting, below context.Context, front *health.Front) err
 	if err := awaitReady(starting, a.hub.checks.KCPReachable); err != nil {
 		return err
 	}
+	if err := a.endRestore(starting); err != nil {
+		return err
+	}
 	// /readyz must not succeed before the API is served.
 	front.Open(a.app)
 	a.hub.checks.Assembled(a.views.Ready)
 	return nil
+}
+
+// writing returns a func that runs what writes to kcp until below ends: not while its disk and the reserve are full.
+func (a *assembly) writing(below context.Context) func(run func(context.Context)) {
+	return func(run func(context.Context)) {
+		a.running.Go(func() { a.hub.storage.RunWhileOpen(below, run) })
+	}
+}
+
+func (a *assembly) whileAvailable(run func(context.Context)) func(context.Context) {
+	return func(ctx context.Context) { a.available.RunWhileAvailable(ctx, run) }
+}
+
+// runViews fills the caches, and reactivates what keeps kcp from serving them.
+func (a *assembly) runViews(below context.Context, write func(run func(context.Context))) {
+	a.running.Go(func() { a.views.Run(below) })
+	switch {
+	case a.reactivation != nil && a.sharded:
+		write(a.reactivation.Run)
+		a.running.Go(func() { informer.NewShards(a.clients, a.views.Inactive).Run(below) })
+	case a.reactivation != nil:
+		write(a.reactivation.Run)
+		a.running.Go(func() { informer.Watch(below, []string{a.admin.Host}, a.views.Inactive) })
+	}
 }
 
 func awaitReady(ctx context.Context, ready func() bool) error {

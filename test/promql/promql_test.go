@@ -173,6 +173,7 @@ func healthy() series {
 		// In promtool's tests time begins at 0.
 		`kedge_certificate_expiry_timestamp_seconds{certificate="serving"}`: "2592000x240",
 		"kedge_backup_last_timestamp_seconds":                               "0x240", "kedge_backup_last_bytes": "1e9x240",
+		"kedge_restore_mode": "0x240", "kedge_purges_held": "1x30 0x210",
 		"kedge_etcd_size_bytes": "1e9x240", "kedge_etcd_quota_bytes": "2e9x240",
 		`kedge_storage_used_ratio{store="etcd"}`: "0.5x240", `kedge_storage_floor{store="etcd"}`: "0x240",
 		`kedge_etcd_maintenance_total{action="compact",result="error"}`: "0x240",
@@ -245,6 +246,7 @@ func firing() map[string]struct {
 			labels: hub("action", "compact"),
 		},
 		"KedgeHubBackupOld":        {given: series{"kedge_backup_last_timestamp_seconds": "-200000x240"}, labels: hub()},
+		"KedgeHubPurgesHeld":       {given: series{"kedge_purges_held": "1x240"}, labels: hub()},
 		"KedgeHubQueueGrows":       {given: series{`kedge_controller_queue_depth{controller="user"}`: "500x240"}, labels: hub("controller", "user", "pod", "hub-0")},
 		"KedgeHubControllerErrors": {given: series{`kedge_controller_errors_total{controller="user"}`: "0+12x240"}, labels: hub("controller", "user")},
 		"KedgeHubWorkspacesStuck":  {given: series{`kedge_workspaces{phase="Progressing"}`: "50+1x240"}, labels: hub()},
