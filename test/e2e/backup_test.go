@@ -1,15 +1,12 @@
 package e2e
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/faroshq/kedge-hub/pkg/backup"
-	"github.com/faroshq/kedge-hub/pkg/kcp/embedded/snapshot"
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
@@ -28,19 +25,14 @@ func backUp(t *testing.T, h *hub) string {
 	return made[0]
 }
 
-// startRestored starts a hub on a backup in an empty folder.
+// startRestored starts a hub on a backup in an empty folder. It is told nothing about what ended afterwards.
 func startRestored(t *testing.T, file string, port int) *hub {
 	t.Helper()
-	f, err := os.Open(file)
-	require.NoError(t, err)
-	defer func() { _ = f.Close() }()
 	dir := filepath.Join(t.TempDir(), "data")
-	m, err := backup.Unpack(f, dir, snapshot.Restore)
-	require.NoError(t, err)
-	require.NotEmpty(t, m.Heads)
-	require.Positive(t, m.Etcd.Revision)
-	require.NotEmpty(t, m.KCP)
-	// This is about the data alone.
-	require.NoError(t, os.RemoveAll(filepath.Join(dir, backup.RestoreDir)))
-	return startHub(t, dir, port)
+	out, err := restores(t, file, "--data-dir", dir, "--accept-lost-history")
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, out, "not known, as you accepted")
+	h := startHub(t, dir, port)
+	require.NotEmpty(t, reportOf(t, h).Unknown)
+	return h
 }

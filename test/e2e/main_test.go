@@ -32,27 +32,14 @@ type hub struct {
 // an earlier one, and waits until it is ready.
 func startHub(t *testing.T, dir string, port int, flags ...string) *hub {
 	t.Helper()
-	program, err := framework.Bin("kedge-hub")
-	require.NoError(t, err)
-	tokens := filepath.Join(dir, "tokens.csv")
-	require.NoError(t, framework.WriteTokens(tokens))
-	url := fmt.Sprintf("https://127.0.0.1:%d", port)
-	metrics := fmt.Sprintf("127.0.0.1:%d", freePort(t))
-	process, err := framework.StartProcess(program, append([]string{
-		"--data-dir", dir, "--spare-organizations", "0", "--spare-workspaces", "0", "--token-file", tokens, "--listen-address", strings.TrimPrefix(url, "https://"),
-		"--metrics-listen-address", metrics, "--kcp-port", "0", "--etcd-client-port", "0", "--etcd-peer-port", "0",
-		"--create-timeout", "1m",
-	}, flags...)...)
-	require.NoError(t, err)
-	t.Cleanup(process.Kill)
-	h := &hub{Process: process, dir: dir, port: port, metrics: "http://" + metrics + "/metrics"}
+	h := launch(t, dir, port, flags...)
 	framework.Eventually(t, framework.Long, func() (err error) {
 		select {
-		case <-process.Ended():
-			require.Fail(t, "the hub ended", "%s", process.Output)
+		case <-h.Ended():
+			require.Fail(t, "the hub ended", "%s", h.Output)
 		default:
 		}
-		if h.Client, err = framework.NewClient(url, filepath.Join(dir, "tls", "ca.crt")); err != nil {
+		if h.Client, err = framework.NewClient(fmt.Sprintf("https://127.0.0.1:%d", port), filepath.Join(dir, "tls", "ca.crt")); err != nil {
 			return err
 		}
 		a, err := h.Try(framework.Call{Method: http.MethodGet, Path: "/readyz"})
@@ -62,6 +49,24 @@ func startHub(t *testing.T, dir string, port int, flags ...string) *hub {
 		return err
 	})
 	return h
+}
+
+// launch starts the built kedge-hub, and waits for nothing: the hub has no Client.
+func launch(t *testing.T, dir string, port int, flags ...string) *hub {
+	t.Helper()
+	program, err := framework.Bin("kedge-hub")
+	require.NoError(t, err)
+	tokens := filepath.Join(dir, "tokens.csv")
+	require.NoError(t, framework.WriteTokens(tokens))
+	metrics := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	process, err := framework.StartProcess(program, append([]string{
+		"--data-dir", dir, "--spare-organizations", "0", "--spare-workspaces", "0", "--token-file", tokens, "--listen-address", fmt.Sprintf("127.0.0.1:%d", port),
+		"--metrics-listen-address", metrics, "--kcp-port", "0", "--etcd-client-port", "0", "--etcd-peer-port", "0",
+		"--create-timeout", "1m",
+	}, flags...)...)
+	require.NoError(t, err)
+	t.Cleanup(process.Kill)
+	return &hub{Process: process, dir: dir, port: port, metrics: "http://" + metrics + "/metrics"}
 }
 
 // comparedHub starts a hub whose URL, at port, is that of a proxy which compares the calls of
