@@ -199,8 +199,10 @@ func (c *Controller) next(ctx context.Context, queue *queue, delays workqueue.Ty
 	}
 	logger := log.From(ctx).With(zap.String("cluster", key.Cluster), zap.String("name", key.Name))
 	began := c.options.Clock.Now()
-	result, err := c.pass(log.Into(ctx, logger), key)
+	traced, end := c.metrics.tracer.Reconcile(log.Into(ctx, logger), c.options.Name, key.Cluster, key.Name)
+	result, err := c.pass(traced, key)
 	took := c.options.Clock.Since(began)
+	end(outcome(ctx, result, err))
 	c.metrics.duration.Observe(took.Seconds())
 	logger.Debug("pass", zap.Duration("took", took), zap.Duration("requeueAfter", result.RequeueAfter))
 	if err == nil {
@@ -236,6 +238,21 @@ func (c *Controller) next(ctx context.Context, queue *queue, delays workqueue.Ty
 	}
 	queue.AddAfter(key, delay)
 	return true
+}
+
+// outcome says in one word what came of a pass, and whether it failed.
+func outcome(ctx context.Context, result Result, err error) (word string, failed bool) {
+	switch {
+	case err == nil && result.RequeueAfter > 0:
+		return "requeued", false
+	case err == nil:
+		return "done", false
+	case ctx.Err() != nil:
+		return "stopped", false
+	case errors.Is(err, ErrRetry):
+		return "retried", false
+	}
+	return "failed", true
 }
 
 func (c *Controller) pass(ctx context.Context, key Key) (result Result, err error) {

@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/faroshq/kedge-hub/pkg/tracing"
 )
 
 // Metrics are the metrics of all controllers of a process.
@@ -14,6 +16,7 @@ type Metrics struct {
 	retries  *prometheus.CounterVec
 	errors   *prometheus.CounterVec
 	duration *prometheus.HistogramVec
+	tracer   *tracing.Tracer
 }
 
 // NewMetrics registers the metrics of the controllers.
@@ -36,10 +39,18 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 	return m, nil
 }
 
+// Traced returns the same metrics for controllers whose passes have spans. The tracer may be nil.
+func (m *Metrics) Traced(tracer *tracing.Tracer) *Metrics {
+	traced := *m
+	traced.tracer = tracer
+	return &traced
+}
+
 // series are the metrics of one controller.
 type series struct {
 	retries, errors prometheus.Counter
 	duration        prometheus.Observer
+	tracer          *tracing.Tracer
 }
 
 // of creates the series of a controller, so that they exist with the value zero from the start.
@@ -51,6 +62,7 @@ func (m *Metrics) of(controller string, waiting func() int) series {
 		retries:  m.retries.WithLabelValues(controller),
 		errors:   m.errors.WithLabelValues(controller),
 		duration: m.duration.WithLabelValues(controller),
+		tracer:   m.tracer,
 	}
 }
 

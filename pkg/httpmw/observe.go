@@ -109,10 +109,7 @@ func (m *Metrics) done(logger *zap.Logger, r *http.Request, status int, took tim
 	if status == 0 {
 		status = http.StatusOK
 	}
-	route, method := "unmatched", methodOf(r)
-	if c := chi.RouteContext(r.Context()); c != nil && c.RoutePattern() != "" {
-		route = c.RoutePattern()
-	}
+	route, method := patternOf(r), methodOf(r)
 	m.requests.WithLabelValues(route, method, strconv.Itoa(status)).Inc()
 	m.duration.WithLabelValues(route, method).Observe(took.Seconds())
 	level := zap.DebugLevel
@@ -122,6 +119,14 @@ func (m *Metrics) done(logger *zap.Logger, r *http.Request, status int, took tim
 	if entry := logger.Check(level, "request"); entry != nil {
 		entry.Write(zap.String("route", route), zap.String("method", method), zap.Int("status", status), zap.Duration("took", took))
 	}
+}
+
+// patternOf returns the pattern of the route of a request that was served.
+func patternOf(r *http.Request) string {
+	if c := chi.RouteContext(r.Context()); c != nil && c.RoutePattern() != "" {
+		return c.RoutePattern()
+	}
+	return "unmatched"
 }
 
 // methodOf returns the HTTP method of a request, or "other" if it is none of the usual ones.

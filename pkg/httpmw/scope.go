@@ -10,6 +10,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/pkg/tracing"
 )
 
 // The tenancy headers of a request (O-2).
@@ -169,7 +170,7 @@ func (s Scopes) serve(w http.ResponseWriter, r *http.Request, next http.Handler,
 			return err
 		}
 		belongs(r)
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), scopeKey{}, scope)))
+		enter(w, r, next, scope)
 		return nil
 	}
 	entries := s.Tenants.Index(caller.User.Name)
@@ -197,8 +198,18 @@ func (s Scopes) serve(w http.ResponseWriter, r *http.Request, next http.Handler,
 	if gone {
 		return errs.New(errs.NotFound, tenancy.Gone(scope.Org, scope.Workspace))
 	}
-	next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), scopeKey{}, scope)))
+	enter(w, r, next, scope)
 	return nil
+}
+
+// enter calls next with a scope that the caller has.
+func enter(w http.ResponseWriter, r *http.Request, next http.Handler, scope *tenancy.Scope) {
+	workspace, cluster := "", scope.Org.ClusterID
+	if scope.Workspace != nil {
+		workspace, cluster = scope.Workspace.UUID, scope.Workspace.ClusterID
+	}
+	tracing.Place(r.Context(), scope.Org.UUID(), workspace, cluster)
+	next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), scopeKey{}, scope)))
 }
 
 func (s Scopes) reachable(org string) error {

@@ -127,6 +127,11 @@ func (c *Clients) Fenced(right transport.Right) *Clients {
 	return c.altered(func(o *transport.Options) { o.Right = right })
 }
 
+// Traced returns the same clients with a layer that makes spans of their requests.
+func (c *Clients) Traced(layer func(http.RoundTripper) http.RoundTripper) *Clients {
+	return c.altered(func(o *transport.Options) { o.Trace = layer })
+}
+
 // Admitted returns the same clients that ask before they create an object.
 func (c *Clients) Admitted(admission transport.Admission) *Clients {
 	return c.altered(func(o *transport.Options) { o.Admission = admission })

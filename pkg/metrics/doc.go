@@ -47,6 +47,10 @@
 //   - kedge_controller_retries_total{controller}: reconciliations repeated after an error or a
 //     conflict.
 //   - kedge_controller_errors_total{controller}: reconciliations that failed.
+//   - kedge_trace_spans_exported_total: spans that the collector of --otlp-endpoint has taken. It is absent
+//     without one, as is the next.
+//   - kedge_trace_spans_dropped_total: spans that were dropped, because too many waited or the collector of
+//     --otlp-endpoint did not take them.
 //   - kedge_oidc_issuer_up: 1 if the last request for the discovery document and the keys of the
 //     OIDC issuer succeeded, else 0.
 //   - kedge_oidc_key_fetches_total{result}: requests for the keys of the OIDC issuer; result is

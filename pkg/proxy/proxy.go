@@ -22,6 +22,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/pkg/tracing"
 	"github.com/faroshq/kedge-hub/pkg/usage"
 )
 
@@ -181,6 +182,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 	if writes(r.Method) && info.IsResourceRequest && !entry.Workspace.PolicyEnforced() && p.config.Guards(info.APIGroup, info.Resource) {
 		return notEnforced()
 	}
+	tracing.Place(r.Context(), entry.Workspace.OrgUUID, entry.Workspace.UUID, entry.Workspace.ClusterID)
 	opened := entry
 	opened.Sudo = sudo != nil
 	ctx, cancel := context.WithCancel(r.Context())

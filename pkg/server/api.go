@@ -38,6 +38,7 @@ func (a *assembly) api(serving context.Context) error {
 		return err
 	}
 	observe := httpmw.Observe(log.From(serving), metrics, c.TrustedProxies)
+	traced := httpmw.Trace(a.hub.tracer)
 	gates := v.Gates(c.Tree, c.CI.Issuers)
 	a.auditor = httpmw.NewAuditor(a.hub.audit.Write, c.Clock, a.hub.storage.Admit, a.place, a.hub.budget)
 	enter := gates.While(a.available.Err, v.Reachable)
@@ -96,7 +97,7 @@ func (a *assembly) api(serving context.Context) error {
 	a.forgetSubjectTokens = s.ForgetSubjectTokens
 	r := routes{
 		chain: chain{
-			observe:      func(next http.Handler) http.Handler { return observe(a.auditor.Refusals(next)) },
+			observe:      func(next http.Handler) http.Handler { return observe(traced(a.auditor.Refusals(next))) },
 			present:      httpmw.RequireAvailable(a.available.Wait),
 			audit:        a.auditor.Audit,
 			authenticate: httpmw.Authenticate(people), authenticateProxied: httpmw.Authenticate(proxied),
@@ -168,7 +169,7 @@ func (a *assembly) proxy(serving context.Context, enter func(user, cluster strin
 	a.upstream = transport.NewConnections(proxy.NewTransport(upstreamTLS, config.Proxy))
 	return proxy.New(proxy.Config{
 		Guards:   a.clusters.WorkspacePolicy.Guards,
-		Upstream: upstream, Transport: a.clients.Health().Bind(a.upstream), Enter: enter,
+		Upstream: upstream, Transport: a.hub.tracer.Proxied(a.clients.Health().Bind(a.upstream)), Enter: enter,
 		Caller: func(r *http.Request) proxy.Caller { return httpmw.CallerOf(r) },
 		Token:  func(r *http.Request) (string, error) { return httpmw.CallerOf(r).Bearer() },
 		Intend: httpmw.IntendProxied, Storage: a.hub.storage, Stores: httpmw.MayWrite, Grow: a.grow,

@@ -28,6 +28,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/metrics"
 	"github.com/faroshq/kedge-hub/pkg/records"
 	"github.com/faroshq/kedge-hub/pkg/storage"
+	"github.com/faroshq/kedge-hub/pkg/tracing"
 	"github.com/faroshq/kedge-hub/pkg/usage"
 	"github.com/faroshq/kedge-hub/pkg/version"
 )
@@ -61,7 +62,9 @@ type hub struct {
 	usage       *usage.Counter
 	usageWriter *records.UsageWriter
 	limits      *httpmw.Limits
-	storage     *storage.Monitor
+	// tracer is nil without --otlp-endpoint.
+	tracer  *tracing.Tracer
+	storage *storage.Monitor
 	// restored is nil unless the data folder is that of a restore that the hub has not finished.
 	restored *restored
 	purges   *purges
@@ -86,6 +89,10 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) (err error) {
 			return fmt.Errorf("--token-file: %w", err)
 		}
 	}
+	if h.tracer, err = tracing.New(ctx, h.config.Traces(), h.registry); err != nil {
+		return fmt.Errorf("--otlp-endpoint: %w", err)
+	}
+	defer h.tracer.Close()
 	changes, closeAudit, err := audit.Open(ctx, h.config.Audit(), h.registry)
 	if err != nil {
 		return fmt.Errorf("--audit-log-file: %w", err)

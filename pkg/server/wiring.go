@@ -140,6 +140,7 @@ func (a *assembly) connect(below context.Context) (err error) {
 	if a.clients, err = kcp.NewClients(a.admin, h.registry); err != nil {
 		return err
 	}
+	a.clients = a.clients.Traced(h.tracer.Calls)
 	a.running.Go(func() { h.checks.Probe(below, a.clients) })
 	if h.config.Embedded {
 		for _, store := range []string{storage.DiskStore, storage.EtcdStore} {
@@ -219,7 +220,7 @@ func (a *assembly) controllers() (err error) {
 		Clients: clients, Freezer: freeze.New(shardAdmin, locate, a.views.Inactive, deactivationHint),
 		Views: a.views, Clusters: a.clusters, Initializing: a.views.Initializers.URLs,
 		Settings: settings(h.config, a.clock, a.spareHash, func() bool { return h.storage.Level() != storage.Open }),
-		Metrics:  metrics, Audit: h.audit,
+		Metrics:  metrics.Traced(h.tracer), Audit: h.audit,
 		ProbeBackend: h.config.BackendProber().Probe,
 	}
 	replica.Settings.Hold = h.purges.held.Load

@@ -38,6 +38,8 @@ type Options struct {
 	// Fresh sends every request on a connection of its own. Behind a load balancer, another
 	// process of kcp can answer each of them.
 	Fresh bool
+	// Trace, where it is not nil, is the layer that makes spans of requests.
+	Trace func(next http.RoundTripper) http.RoundTripper
 	// probe marks health probes, which are not counted.
 	probe bool
 }
@@ -92,6 +94,8 @@ func (t *Transport) RoundTripper(o Options) (http.RoundTripper, error) {
 		// The user agent and the credential; after a 401 the request is sent once more if
 		// there is a new token.
 		authenticate(o.Config, &failure),
+		// Each request that is sent has a span of its own.
+		o.Trace,
 		// kedge_kcp_requests_total counts what is sent.
 		only(!o.probe, t.calls.measure),
 		// Nothing is created while the store is full.

@@ -32,16 +32,21 @@ func (o *CatalogOptions) addFlags(fs *pflag.FlagSet) {
 
 // complete validates the flags and returns the roots; nil means those of the system.
 func (o *CatalogOptions) complete(fail func(flag, format string, args ...any)) *x509.CertPool {
-	if o.BackendCAFile == "" {
+	return rootsWith("backend-ca-file", o.BackendCAFile, fail)
+}
+
+// rootsWith returns the CA certificates of the system and those of the file of a flag; nil without a file.
+func rootsWith(flag, file string, fail func(flag, format string, args ...any)) *x509.CertPool {
+	if file == "" {
 		return nil
 	}
 	roots, err := x509.SystemCertPool()
 	if err != nil {
-		fail("backend-ca-file", "the CA certificates of the system cannot be read: %v", err)
+		fail(flag, "the CA certificates of the system cannot be read: %v", err)
 		return nil
 	}
-	if raw, err := os.ReadFile(o.BackendCAFile); err != nil || !roots.AppendCertsFromPEM(raw) {
-		fail("backend-ca-file", "%q is not a readable PEM file with certificates", o.BackendCAFile)
+	if raw, err := os.ReadFile(file); err != nil || !roots.AppendCertsFromPEM(raw) {
+		fail(flag, "%q is not a readable PEM file with certificates", file)
 	}
 	return roots
 }

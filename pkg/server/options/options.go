@@ -118,10 +118,8 @@ type Options struct {
 	AuditLog AuditOptions
 	// Records are the settings of the records database.
 	Records RecordOptions
-
 	// Billing are the settings of cost centers.
 	Billing BillingOptions
-
 	// Bots are the limits of tokens of bots.
 	Bots BotOptions
 	// Policy is about the admission policy of Workspaces.
@@ -131,7 +129,6 @@ type Options struct {
 
 	// Catalog are the settings of the catalog.
 	Catalog CatalogOptions
-
 	// Storage are the limits of what is stored.
 	Storage StorageOptions
 
@@ -145,6 +142,8 @@ type Options struct {
 	// /metrics and the details of /readyz over HTTP, without authentication. Empty disables
 	// it. Default 127.0.0.1:9464.
 	MetricsListenAddress string
+	// Tracing are the settings of traces.
+	Tracing TracingOptions
 	// LogFormat (--log-format) is console or json. Default console.
 	LogFormat string
 	// LogLevel (--log-level) is debug, info, warn or error. Default info.
@@ -186,6 +185,7 @@ func New() *Options {
 		Storage:               newStorageOptions(),
 		Sessions:              newSessionOptions(),
 		Limits:                newLimitOptions(),
+		Tracing:               newTracingOptions(),
 		MetricsListenAddress:  "127.0.0.1:9464",
 		LogFormat:             "console",
 		LogLevel:              "info",
@@ -236,6 +236,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.Sessions.addFlags(fs)
 	o.Limits.addFlags(fs)
 	fs.StringVar(&o.MetricsListenAddress, "metrics-listen-address", o.MetricsListenAddress, "Address and port on which /metrics and the details of /readyz are served over HTTP, without authentication. Empty disables it.")
+	o.Tracing.addFlags(fs)
 	fs.StringVar(&o.LogFormat, "log-format", o.LogFormat, "Log format: console or json.")
 	fs.StringVar(&o.LogLevel, "log-level", o.LogLevel, "Log level: debug, info, warn or error. Logs of kcp and client-go are shown at debug only.")
 }
@@ -258,8 +259,8 @@ type completed struct {
 	Issuer *auth.OIDCConfig
 	// SessionKeys are those of the file Sessions.KeyFile; nil without a file.
 	SessionKeys [][]byte
-	// backendRoots verify the servers of providers; nil means the roots of the system.
-	backendRoots *x509.CertPool
+	// backendRoots verify the servers of providers, traceRoots the collector; nil means the system's.
+	backendRoots, traceRoots *x509.CertPool
 }
 
 // Complete validates the options and derives values from them. The error names every
@@ -361,13 +362,13 @@ func (o Options) Complete() (Config, error) {
 	o.Storage.complete(fail)
 	o.Policy.complete(fail)
 	o.Spares.complete(fail)
-	keys, roots := o.Sessions.complete(fail), o.Catalog.complete(fail)
+	keys, roots, traceRoots := o.Sessions.complete(fail), o.Catalog.complete(fail), o.Tracing.complete(fail)
 	if err := errors.Join(bad...); err != nil {
 		return Config{}, err
 	}
 	return Config{completed{
 		Options: o, Tree: tree, Embedded: o.KCPKubeconfig == "", Template: manifests, TrustedProxies: trusted,
-		Issuer: issuer, SessionKeys: keys, backendRoots: roots,
+		Issuer: issuer, SessionKeys: keys, backendRoots: roots, traceRoots: traceRoots,
 	}}, nil
 }
 
