@@ -12,6 +12,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/records"
 	"github.com/faroshq/kedge-hub/pkg/server"
+	"github.com/faroshq/kedge-hub/test/doubles/otlptest"
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
@@ -20,7 +21,8 @@ import (
 func TestAudit_aFullDiskRefusesWhatGivesRights(t *testing.T) {
 	t.Parallel()
 	root, file := framework.NewRoot(), filepath.Join(t.TempDir(), "audit.log")
-	hub := framework.StartHub(t, kcp, root, auditing(file), func(o *server.Options) { o.Records.Database = records.DefaultURL(o.DataDir) })
+	collector := otlptest.New(t)
+	hub := framework.StartHub(t, kcp, root, auditing(file), tracing(collector), func(o *server.Options) { o.Records.Database = records.DefaultURL(o.DataDir) })
 	framework.SignUp(t, hub, "alice", "bob", "carol")
 	org := hub.CreateOrg(t, "alice", "Org")
 	ws := hub.CreateWorkspace(t, "alice", org, "Workspace")
@@ -87,4 +89,6 @@ func TestAudit_aFullDiskRefusesWhatGivesRights(t *testing.T) {
 	}
 	hub.Do(t, framework.InOrg("alice", http.MethodGet, org, "/members/carol", nil), http.StatusNotFound)
 	require.NotContains(t, full.Log.String(), framework.Token("alice"))
+	hub.Stop(t)
+	requireTraces(t, collector)
 }
