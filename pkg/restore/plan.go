@@ -19,7 +19,7 @@ type Plan struct {
 	Lost []Loss `json:"lost"`
 	// Ends say until when the past is known.
 	Ends []End `json:"ends"`
-	// Unknown says what of the past is not known. The operator has accepted it.
+	// Unknown names the parts of the past that are not known. The operator has accepted them.
 	Unknown []string `json:"unknown"`
 }
 
@@ -36,7 +36,7 @@ type Loss struct {
 	Facts *audit.Facts `json:"facts,omitempty"`
 }
 
-// UnknownError says what of the past cannot be known.
+// UnknownError names the parts of the past that cannot be known.
 type UnknownError struct{ Unknown []string }
 
 func (e *UnknownError) Error() string {
