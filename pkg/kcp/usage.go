@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -21,17 +22,21 @@ const (
 	firstPage, maxPage, pageBytes = 20, 500, 4 << 20
 )
 
-// Usage is what a logical cluster stores.
+// Stored are the number of objects and their size as JSON.
+type Stored struct{ Objects, Bytes int64 }
+
+// Usage is what a logical cluster stores, by "group/resource".
 type Usage struct {
-	Objects, Bytes int64
-	// ByResource are the numbers of objects by "group/resource".
-	ByResource map[string]int64
+	ByResource map[string]Stored
+	// Unread are the resources that kcp lists in discovery and cannot read, such as those of an APIExport
+	// that is gone. An entry that ends in a slash is a group without discovery.
+	Unread []string
 }
 
-// Usage reads all objects of a logical cluster page by page, and returns their number and their size as
-// JSON. An error of one resource is an error of all: what cannot be read must not count as nothing.
+// Usage reads all objects of a logical cluster page by page. A resource that kcp refuses to read is in
+// Unread, because a tenant can have one. Where kcp does not answer, the whole is an error.
 func (c *Clients) Usage(ctx context.Context, cluster string) (Usage, error) {
-	u := Usage{ByResource: map[string]int64{}}
+	u := Usage{ByResource: map[string]Stored{}}
 	if err := c.countGroup(ctx, cluster, "", []string{"/api/v1"}, &u); err != nil {
 		return Usage{}, err
 	}
@@ -52,33 +57,42 @@ func (c *Clients) Usage(ctx context.Context, cluster string) (Usage, error) {
 	return u, nil
 }
 
-// countGroup counts each resource of a group in the first version that has it. The paths of the versions
-// may repeat.
+// countGroup counts each resource of a group in the first version in which it can be read. The paths of
+// the versions may repeat.
 func (c *Clients) countGroup(ctx context.Context, cluster, group string, bases []string, u *Usage) error {
-	asked, counted := map[string]bool{}, map[string]bool{}
+	asked, unread := map[string]bool{}, map[string]bool{}
 	for _, base := range bases {
 		if asked[base] {
 			continue
 		}
 		asked[base] = true
 		var version metav1.APIResourceList
-		if _, err := c.read(ctx, cluster, base, decodeInto(&version)); err != nil {
+		if _, err := c.read(ctx, cluster, base, decodeInto(&version)); refused(err) {
+			unread[group+"/"] = true
+			continue
+		} else if err != nil {
 			return err
 		}
 		for _, r := range version.APIResources {
+			name := group + "/" + r.Name
+			_, counted := u.ByResource[name]
 			// What cannot be created is not stored for the tenant.
-			if counted[r.Name] || !slices.Contains(r.Verbs, "list") || !slices.Contains(r.Verbs, "create") {
+			if counted || !slices.Contains(r.Verbs, "list") || !slices.Contains(r.Verbs, "create") {
 				continue
 			}
-			counted[r.Name] = true
-			objects, bytes, err := c.countResource(ctx, cluster, base+"/"+r.Name)
-			if err != nil {
+			stored, err := c.countResource(ctx, cluster, base+"/"+r.Name)
+			switch {
+			case refused(err):
+				unread[name] = true
+			case err != nil:
 				return err
+			default:
+				u.ByResource[name] = stored
+				delete(unread, name)
 			}
-			u.Objects, u.Bytes = u.Objects+objects, u.Bytes+bytes
-			u.ByResource[group+"/"+r.Name] += objects
 		}
 	}
+	u.Unread = append(u.Unread, slices.Sorted(maps.Keys(unread))...)
 	return nil
 }
 
@@ -86,7 +100,7 @@ func decodeInto(to any) func(io.Reader) error {
 	return func(r io.Reader) error { return json.NewDecoder(r).Decode(to) }
 }
 
-func (c *Clients) countResource(ctx context.Context, cluster, path string) (objects, bytes int64, err error) {
+func (c *Clients) countResource(ctx context.Context, cluster, path string) (s Stored, err error) {
 	limit, next := int64(firstPage), ""
 	for {
 		query := url.Values{"limit": {strconv.FormatInt(limit, 10)}}
@@ -96,14 +110,26 @@ func (c *Clients) countResource(ctx context.Context, cluster, path string) (obje
 		var page page
 		found, err := c.read(ctx, cluster, path+"?"+query.Encode(), page.decode)
 		if err != nil {
-			return 0, 0, err
+			return Stored{}, err
 		}
-		objects, bytes, next = objects+page.objects, bytes+page.bytes, page.next
+		s.Objects, s.Bytes, next = s.Objects+page.objects, s.Bytes+page.bytes, page.next
 		if !found || next == "" {
-			return objects, bytes, nil
+			return s, nil
 		}
-		limit = min(max(pageBytes/cmp.Or(bytes/max(objects, 1), 1), firstPage), maxPage)
+		limit = min(max(pageBytes/cmp.Or(s.Bytes/max(s.Objects, 1), 1), firstPage), maxPage)
 	}
+}
+
+// refusedRead is an answer of kcp that refuses a read for as long as its cause lasts.
+type refusedRead struct{ path, cluster, status string }
+
+func (e *refusedRead) Error() string {
+	return fmt.Sprintf("read %s of %s: %s", e.path, e.cluster, e.status)
+}
+
+func refused(err error) bool {
+	var e *refusedRead
+	return errors.As(err, &e)
 }
 
 // read sends a GET and hands the body over. found is false for a resource that has been removed since
@@ -123,8 +149,10 @@ func (c *Clients) read(ctx context.Context, cluster, path string, decode func(io
 	case http.StatusOK:
 	case http.StatusNotFound, http.StatusMethodNotAllowed:
 		return false, nil
-	default:
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusGatewayTimeout:
 		return false, fmt.Errorf("read %s of %s: %s", path, cluster, answer.Status)
+	default:
+		return false, &refusedRead{path, cluster, answer.Status}
 	}
 	if err := decode(answer.Body); err != nil {
 		return false, fmt.Errorf("parse %s of %s: %w", path, cluster, err)

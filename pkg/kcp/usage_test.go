@@ -53,11 +53,60 @@ func TestUsage_countsAllPagesOnce(t *testing.T) {
 	require.NoError(t, err)
 	u, err := clients.Usage(t.Context(), "c")
 	require.NoError(t, err)
-	require.Equal(t, kcp.Usage{Objects: 3, Bytes: int64(len(`{"a":1}{"b":"x y"}{"c":3}`)), ByResource: map[string]int64{"/configmaps": 3, "apis.kcp.io/apibindings": 0}}, u)
+	bindings := kcp.Stored{}
+	require.Equal(t, kcp.Usage{ByResource: map[string]kcp.Stored{
+		"/configmaps": {Objects: 3, Bytes: int64(len(`{"a":1}{"b":"x y"}{"c":3}`))}, "apis.kcp.io/apibindings": bindings,
+	}}, u)
 	require.Equal(t, 2, pages)
-	for code, ok := range map[int64]bool{http.StatusNotFound: true, http.StatusInternalServerError: false, http.StatusForbidden: false} {
+	for code, unread := range map[int64][]string{
+		http.StatusNotFound: nil, http.StatusInternalServerError: {"/configmaps"}, http.StatusForbidden: {"/configmaps"}, http.StatusServiceUnavailable: {"/configmaps"},
+	} {
 		fails.Store(code)
-		_, err := clients.Usage(t.Context(), "c")
-		require.Equal(t, ok, err == nil, "%d: what cannot be read does not count as nothing", code)
+		u, err := clients.Usage(t.Context(), "c")
+		require.NoError(t, err)
+		require.Equal(t, unread, u.Unread, "%d: what cannot be read does not count as nothing", code)
+		require.Equal(t, bindings, u.ByResource["apis.kcp.io/apibindings"])
+		_, counted := u.ByResource["/configmaps"]
+		require.Equal(t, unread == nil, counted)
 	}
+	fails.Store(http.StatusTooManyRequests)
+	_, err = clients.Usage(t.Context(), "c")
+	require.ErrorContains(t, err, "429", "the next measurement may succeed")
+}
+
+// A tenant who stores objects in a version that kcp cannot serve hides them by no other version.
+func TestUsage_readsAnotherVersion(t *testing.T) {
+	t.Parallel()
+	var discovered atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch path := strings.TrimPrefix(r.URL.Path, "/clusters/c"); path {
+		case "/api/v1":
+			fmt.Fprint(w, `{"resources":[]}`)
+		case "/apis":
+			fmt.Fprint(w, `{"groups":[{"name":"g","versions":[{"groupVersion":"g/v1"},{"groupVersion":"g/v2"}],"preferredVersion":{"groupVersion":"g/v2"}},`+
+				`{"name":"dead","versions":[{"groupVersion":"dead/v1"}],"preferredVersion":{"groupVersion":"dead/v1"}}]}`)
+		case "/apis/g/v1", "/apis/g/v2":
+			fmt.Fprintf(w, servedAs, "widgets")
+		case "/apis/g/v1/widgets":
+			fmt.Fprint(w, `{"items":[{}]}`)
+		case "/apis/dead/v1":
+			if discovered.Load() {
+				fmt.Fprint(w, `{"resources":[]}`)
+				return
+			}
+			w.WriteHeader(http.StatusServiceUnavailable)
+		default:
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	}))
+	defer server.Close()
+	clients, err := kcp.NewClients(&rest.Config{Host: server.URL}, prometheus.NewRegistry())
+	require.NoError(t, err)
+	u, err := clients.Usage(t.Context(), "c")
+	require.NoError(t, err)
+	require.Equal(t, kcp.Usage{ByResource: map[string]kcp.Stored{"g/widgets": {Objects: 1, Bytes: 2}}, Unread: []string{"dead/"}}, u)
+	discovered.Store(true)
+	u, err = clients.Usage(t.Context(), "c")
+	require.NoError(t, err)
+	require.Empty(t, u.Unread)
 }

@@ -131,6 +131,8 @@
 //     of storage. limit is workspace_objects, workspace_bytes, workspace_definitions,
 //     workspace_bindings or org_bytes.
 //   - kedge_storage_measure_seconds: time of a measurement of what a Workspace stores.
+//   - kedge_storage_incomplete_workspaces: Workspaces whose last measurement could not read everything
+//     that they store. What could not be read keeps its last count.
 //   - kedge_storage_refused_total{write}: writes refused because a store is full. write is growth,
 //     change or ending.
 package metrics

@@ -22,8 +22,8 @@ const (
 func (a *assembly) newMeter() (*meter.Meter, error) {
 	return meter.New(meter.Config{
 		Limits: a.hub.config.StorageLimits(), Clock: clock.RealClock{}, Metrics: a.hub.registry,
-		Measure: func(ctx context.Context, cluster string) (meter.Use, error) {
-			return useOf(a.clients.Usage(ctx, cluster))
+		Measure: func(ctx context.Context, cluster string) (meter.Reading, error) {
+			return readingOf(a.clients.Usage(ctx, cluster))
 		},
 		Workspaces: func(org string) []meter.Workspace {
 			all := a.views.Workspaces(org)
@@ -40,8 +40,19 @@ func meteredOf(w tenancy.Workspace) meter.Workspace {
 	return meter.Workspace{Org: w.OrgUUID, UUID: w.UUID, Cluster: w.ClusterID}
 }
 
-func useOf(u kcp.Usage, err error) (meter.Use, error) {
-	return meter.Use{Objects: u.Objects, Bytes: u.Bytes, Definitions: u.ByResource[definitions], Bindings: u.ByResource[bindings]}, err
+func readingOf(u kcp.Usage, err error) (meter.Reading, error) {
+	r := meter.Reading{ByResource: make(map[string]meter.Use, len(u.ByResource)), Unread: u.Unread}
+	for resource, stored := range u.ByResource {
+		use := meter.Use{Objects: stored.Objects, Bytes: stored.Bytes}
+		switch resource {
+		case definitions:
+			use.Definitions = stored.Objects
+		case bindings:
+			use.Bindings = stored.Objects
+		}
+		r.ByResource[resource] = use
+	}
+	return r, err
 }
 
 // grow counts what a proxied request may add to a Workspace. Its error refuses growth.

@@ -233,6 +233,7 @@ func firing() map[string]struct {
 		"KedgeHubFileStale":          {given: series{`kedge_file_stale{flag="token-file"}`: "1x240"}, labels: hub("flag", "token-file")},
 		"KedgeHubCertificateExpires": {given: series{`kedge_certificate_expiry_timestamp_seconds{certificate="serving"}`: "1200000x240"}, labels: hub("certificate", "serving")},
 		"KedgeHubStorageLow":         {given: series{`kedge_storage_used_ratio{store="etcd"}`: "0.75x240"}, labels: hub("store", "etcd")},
+		"KedgeHubStorageUnread":      {given: series{"kedge_storage_incomplete_workspaces": "1x240"}, labels: hub()},
 		"KedgeHubStorageRefusesGrowth": {
 			given:  series{`kedge_storage_used_ratio{store="etcd"}`: "0.85x240", `kedge_storage_floor{store="etcd"}`: "1x240"},
 			labels: hub("store", "etcd"), besides: []string{"KedgeHubStorageLow"},

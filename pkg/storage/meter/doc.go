@@ -7,8 +7,10 @@
 //     in. Deletions, and growth past the proxy, are found by the next measurement.
 //   - Nothing is refused for what is not measured yet, up to an allowance of 5% of a limit. Beyond it
 //     requests are refused for the moment until the first measurement is there.
-//   - A measurement that fails keeps the count. A tenant cannot hide objects by making them
-//     unreadable.
+//   - A resource that cannot be read keeps its last count, and is left out before it was read for the first
+//     time. Everything else of its Workspace is counted: neither can a tenant hide objects by making them
+//     unreadable, nor does the dead API of a provider stop a tenant. kedge_storage_incomplete_workspaces
+//     shows it.
 //   - One measurement runs at a time, Organizations take turns, and a Workspace waits for twenty
 //     times as long as its last one took: a tenant that grows and shrinks again and again costs kcp 5% of
 //     its time, and one at a limit 20%.

@@ -3,6 +3,8 @@ package meter
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,6 +28,8 @@ const (
 	waitFull = time.Minute
 	// stale is the age at which a measurement is made again without a request.
 	stale = time.Hour
+	// retryUnread is the age at which an incomplete measurement is.
+	retryUnread = 5 * time.Minute
 	// measureTimeout limits one measurement.
 	measureTimeout = 5 * time.Minute
 	// retryUnmeasured is the Retry-After until the first measurement.
@@ -55,11 +59,18 @@ type Limits struct {
 	OrgBytes  int64
 }
 
+// Reading is what a measurement finds, by resource. Unread are the resources that cannot be read at the
+// moment; one that ends in a slash stands for all that begin so.
+type Reading struct {
+	ByResource map[string]Use
+	Unread     []string
+}
+
 // Config is the configuration of a Meter.
 type Config struct {
 	Limits Limits
 	// Measure reads what a logical cluster stores.
-	Measure func(ctx context.Context, cluster string) (Use, error)
+	Measure func(ctx context.Context, cluster string) (Reading, error)
 	// Workspaces returns those of an Organization.
 	Workspaces func(org string) []Workspace
 	Clock      clock.WithTicker
@@ -84,12 +95,16 @@ type Meter struct {
 type counted struct {
 	Workspace
 	// measured is the last measurement, which began at and took so long. known is false before the first.
+	// of has what is not empty of it, by resource.
 	measured Use
+	of       map[string]Use
 	known    bool
 	at       time.Time
 	took     time.Duration
 	// grown was admitted since the last measurement began.
 	grown Use
+	// incomplete is true if the last measurement could not read everything.
+	incomplete bool
 	// queued is true while it waits for a measurement, urgent if somebody needs that soon.
 	queued, urgent bool
 }
@@ -109,12 +124,28 @@ func New(c Config) (*Meter, error) {
 			Buckets: prometheus.ExponentialBuckets(0.01, 4, 8),
 		}),
 	}
-	for _, collector := range []prometheus.Collector{m.refused, m.duration} {
+	incomplete := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "kedge_storage_incomplete_workspaces",
+		Help: "Workspaces whose last measurement could not read everything that they store.",
+	}, m.incomplete)
+	for _, collector := range []prometheus.Collector{m.refused, m.duration, incomplete} {
 		if err := c.Metrics.Register(collector); err != nil {
 			return nil, fmt.Errorf("register the metrics of the meter: %w", err)
 		}
 	}
 	return m, nil
+}
+
+// incomplete returns the number of Workspaces of which not everything could be read.
+func (m *Meter) incomplete() (n float64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range m.of {
+		if c.incomplete {
+			n++
+		}
+	}
+	return n
 }
 
 // Admit counts what a request adds to a Workspace. The error refuses the request, and then nothing is
@@ -309,7 +340,7 @@ func (m *Meter) enqueueStale() {
 		switch {
 		case !m.exists(c):
 			delete(m.of, cluster)
-		case m.config.Clock.Since(c.at) > stale || m.full(c):
+		case m.config.Clock.Since(c.at) > stale || m.full(c) || c.incomplete && m.config.Clock.Since(c.at) > retryUnread:
 			m.push(c, false)
 		}
 	}
@@ -355,17 +386,47 @@ func (m *Meter) measureNext(ctx context.Context) bool {
 
 	measuring, cancel := context.WithTimeout(ctx, measureTimeout)
 	defer cancel()
-	use, err := m.config.Measure(measuring, cluster)
+	reading, err := m.config.Measure(measuring, cluster)
 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c.took = m.config.Clock.Since(c.at)
 	m.duration.Observe(c.took.Seconds())
+	c.incomplete = err != nil || len(reading.Unread) > 0
 	if err != nil {
 		log.From(ctx).Info("what a workspace stores could not be measured, so its last count stays", zap.String("workspace", c.UUID), zap.Error(err))
 		return true
 	}
+	if c.incomplete {
+		log.From(ctx).Info("a resource of a workspace could not be read, so its last count stays",
+			zap.String("workspace", c.UUID), zap.Strings("resources", reading.Unread))
+	}
 	// What was admitted meanwhile may have been read or not, so it counts.
-	c.measured, c.known, c.grown = use, true, c.grown.minus(before)
+	c.take(reading)
+	c.known, c.grown = true, c.grown.minus(before)
 	return true
+}
+
+// take makes a reading the measurement. A resource that could not be read keeps its last count.
+func (c *counted) take(r Reading) {
+	unread := func(resource string) bool {
+		return slices.ContainsFunc(r.Unread, func(name string) bool {
+			return resource == name || strings.HasSuffix(name, "/") && strings.HasPrefix(resource, name)
+		})
+	}
+	of := map[string]Use{}
+	for resource, use := range c.of {
+		if unread(resource) {
+			of[resource] = use
+		}
+	}
+	for resource, use := range r.ByResource {
+		if use != (Use{}) {
+			of[resource] = use
+		}
+	}
+	c.of, c.measured = of, Use{}
+	for _, use := range of {
+		c.measured = c.measured.plus(use)
+	}
 }

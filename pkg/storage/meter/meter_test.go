@@ -3,11 +3,14 @@ package meter_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -20,11 +23,15 @@ const mib = 1 << 20
 // scene is a meter of two Workspaces of one Organization and one of another.
 type scene struct {
 	*meter.Meter
-	clock *clocktesting.FakeClock
+	clock   *clocktesting.FakeClock
+	metrics *prometheus.Registry
 
 	mu     sync.Mutex
 	stores map[string]meter.Use
 	fails  error
+	// broken is what every Workspace stores of a resource that can be unread.
+	broken meter.Use
+	unread []string
 	// measured are the logical clusters in the order of their measurements.
 	measured []string
 }
@@ -35,15 +42,19 @@ func workspace(org, cluster string) meter.Workspace {
 
 func newScene(t *testing.T, limits meter.Limits) *scene {
 	t.Helper()
-	s := &scene{clock: clocktesting.NewFakeClock(time.Unix(1_000_000, 0)), stores: map[string]meter.Use{}}
+	s := &scene{clock: clocktesting.NewFakeClock(time.Unix(1_000_000, 0)), metrics: prometheus.NewRegistry(), stores: map[string]meter.Use{}}
 	var err error
 	s.Meter, err = meter.New(meter.Config{
-		Limits: limits, Clock: s.clock, Metrics: prometheus.NewRegistry(),
-		Measure: func(_ context.Context, cluster string) (meter.Use, error) {
+		Limits: limits, Clock: s.clock, Metrics: s.metrics,
+		Measure: func(_ context.Context, cluster string) (meter.Reading, error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.measured = append(s.measured, cluster)
-			return s.stores[cluster], s.fails
+			r := meter.Reading{ByResource: map[string]meter.Use{"/configmaps": s.stores[cluster]}, Unread: s.unread}
+			if len(s.unread) == 0 {
+				r.ByResource["g/broken"] = s.broken
+			}
+			return r, s.fails
 		},
 		Workspaces: func(org string) []meter.Workspace {
 			if org == "a" {
@@ -189,6 +200,60 @@ func TestMeter_keepsTheCountWhenAMeasurementFails(t *testing.T) {
 		_ = s.Admit(one, meter.Use{Objects: 1})
 	}
 	refused(t, s.Admit(one, meter.Use{Objects: 1}), "of 100 objects")
+}
+
+// A provider's API that is dead takes neither room nor the right to write from those who use it.
+func TestMeter_countsTheRestOfAWorkspaceWithADeadAPI(t *testing.T) {
+	t.Parallel()
+	for _, unread := range []string{"g/broken", "g/"} {
+		s := newScene(t, meter.Limits{Workspace: meter.Use{Objects: 100}})
+		s.mu.Lock()
+		s.unread = []string{unread}
+		s.mu.Unlock()
+		one := workspace("a", "one")
+		s.known(t, one)
+		s.mu.Lock()
+		s.unread, s.broken = nil, meter.Use{Objects: 40}
+		s.stores["one"] = meter.Use{Objects: 60}
+		s.mu.Unlock()
+		reads := func(objects int64) {
+			s.clock.Step(10 * time.Minute)
+			require.Eventually(t, func() bool {
+				_ = s.Admit(one, meter.Use{Objects: 1000})
+				use, _, _ := s.Read(one)
+				return use.Objects == objects
+			}, 5*time.Second, time.Millisecond, "%d objects", objects)
+		}
+		reads(100)
+		s.mu.Lock()
+		s.unread = []string{unread}
+		s.mu.Unlock()
+		refused(t, s.Admit(one, meter.Use{Objects: 1}), "of 100 objects")
+		s.store("one", meter.Use{Objects: 10})
+		reads(50)
+		require.NoError(t, s.Admit(one, meter.Use{Objects: 1}), "a deletion makes room")
+	}
+}
+
+func TestMeter_showsWorkspacesThatItCannotRead(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, meter.Limits{Workspace: meter.Use{Objects: 100}})
+	s.mu.Lock()
+	s.unread = []string{"g/broken"}
+	s.mu.Unlock()
+	s.known(t, workspace("a", "one"))
+	const shown = `# HELP kedge_storage_incomplete_workspaces Workspaces whose last measurement could not read everything that they store.
+# TYPE kedge_storage_incomplete_workspaces gauge
+kedge_storage_incomplete_workspaces %d
+`
+	require.NoError(t, testutil.GatherAndCompare(s.metrics, strings.NewReader(fmt.Sprintf(shown, 2)), "kedge_storage_incomplete_workspaces"))
+	s.mu.Lock()
+	s.unread = nil
+	s.mu.Unlock()
+	s.clock.Step(10 * time.Minute)
+	require.Eventually(t, func() bool {
+		return testutil.GatherAndCompare(s.metrics, strings.NewReader(fmt.Sprintf(shown, 0)), "kedge_storage_incomplete_workspaces") == nil
+	}, 5*time.Second, time.Millisecond, "it measures again by itself")
 }
 
 func TestMeter_withoutLimits(t *testing.T) {
