@@ -31,12 +31,15 @@ type Usage struct {
 	// Unread are the resources that kcp lists in discovery and cannot read, such as those of an APIExport
 	// that is gone. An entry that ends in a slash is a group without discovery.
 	Unread []string
+
+	skip func(resource string, object []byte) bool
 }
 
 // Usage reads all objects of a logical cluster page by page. A resource that kcp refuses to read is in
-// Unread, because a tenant can have one. Where kcp does not answer, the whole is an error.
-func (c *Clients) Usage(ctx context.Context, cluster string) (Usage, error) {
-	u := Usage{ByResource: map[string]Stored{}}
+// Unread, because a tenant can have one. Where kcp does not answer, the whole is an error. Objects for which
+// skip is true do not count; it gets "group/resource" and the object as JSON.
+func (c *Clients) Usage(ctx context.Context, cluster string, skip func(resource string, object []byte) bool) (Usage, error) {
+	u := Usage{ByResource: map[string]Stored{}, skip: skip}
 	if err := c.countGroup(ctx, cluster, "", []string{"/api/v1"}, &u); err != nil {
 		return Usage{}, err
 	}
@@ -54,6 +57,7 @@ func (c *Clients) Usage(ctx context.Context, cluster string) (Usage, error) {
 			return Usage{}, err
 		}
 	}
+	u.skip = nil
 	return u, nil
 }
 
@@ -80,7 +84,7 @@ func (c *Clients) countGroup(ctx context.Context, cluster, group string, bases [
 			if counted || !slices.Contains(r.Verbs, "list") || !slices.Contains(r.Verbs, "create") {
 				continue
 			}
-			stored, err := c.countResource(ctx, cluster, base+"/"+r.Name)
+			stored, err := c.countResource(ctx, cluster, base+"/"+r.Name, func(object []byte) bool { return u.skip(name, object) })
 			switch {
 			case refused(err):
 				unread[name] = true
@@ -100,14 +104,14 @@ func decodeInto(to any) func(io.Reader) error {
 	return func(r io.Reader) error { return json.NewDecoder(r).Decode(to) }
 }
 
-func (c *Clients) countResource(ctx context.Context, cluster, path string) (s Stored, err error) {
+func (c *Clients) countResource(ctx context.Context, cluster, path string, skip func([]byte) bool) (s Stored, err error) {
 	limit, next := int64(firstPage), ""
 	for {
 		query := url.Values{"limit": {strconv.FormatInt(limit, 10)}}
 		if next != "" {
 			query.Set("continue", next)
 		}
-		var page page
+		page := page{skip: skip}
 		found, err := c.read(ctx, cluster, path+"?"+query.Encode(), page.decode)
 		if err != nil {
 			return Stored{}, err
@@ -164,6 +168,7 @@ func (c *Clients) read(ctx context.Context, cluster, path string, decode func(io
 type page struct {
 	objects, bytes int64
 	next           string
+	skip           func(object []byte) bool
 }
 
 func (p *page) decode(r io.Reader) error {
@@ -205,7 +210,9 @@ func (p *page) items(d *json.Decoder) error {
 		if err := d.Decode(&object); err != nil {
 			return err
 		}
-		p.objects, p.bytes = p.objects+1, p.bytes+int64(len(object))
+		if !p.skip(object) {
+			p.objects, p.bytes = p.objects+1, p.bytes+int64(len(object))
+		}
 	}
 	_, err := d.Token()
 	return err

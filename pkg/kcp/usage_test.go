@@ -18,6 +18,8 @@ import (
 const servedAs = `{"kind":"APIResourceList","resources":[{"name":"%s","verbs":["create","list","get"]},{"name":"%[1]s/status","verbs":["get","patch"]},
 	{"name":"reviews","verbs":["create"]},{"name":"readonly","verbs":["list"]}]}`
 
+func skipNone(string, []byte) bool { return false }
+
 func TestUsage_countsAllPagesOnce(t *testing.T) {
 	t.Parallel()
 	var fails atomic.Int64
@@ -51,18 +53,23 @@ func TestUsage_countsAllPagesOnce(t *testing.T) {
 	defer server.Close()
 	clients, err := kcp.NewClients(&rest.Config{Host: server.URL}, prometheus.NewRegistry())
 	require.NoError(t, err)
-	u, err := clients.Usage(t.Context(), "c")
+	u, err := clients.Usage(t.Context(), "c", skipNone)
 	require.NoError(t, err)
 	bindings := kcp.Stored{}
 	require.Equal(t, kcp.Usage{ByResource: map[string]kcp.Stored{
 		"/configmaps": {Objects: 3, Bytes: int64(len(`{"a":1}{"b":"x y"}{"c":3}`))}, "apis.kcp.io/apibindings": bindings,
 	}}, u)
 	require.Equal(t, 2, pages)
+	u, err = clients.Usage(t.Context(), "c", func(resource string, object []byte) bool {
+		return resource == "/configmaps" && strings.Contains(string(object), "x y")
+	})
+	require.NoError(t, err)
+	require.Equal(t, kcp.Stored{Objects: 2, Bytes: 14}, u.ByResource["/configmaps"])
 	for code, unread := range map[int64][]string{
 		http.StatusNotFound: nil, http.StatusInternalServerError: {"/configmaps"}, http.StatusForbidden: {"/configmaps"}, http.StatusServiceUnavailable: {"/configmaps"},
 	} {
 		fails.Store(code)
-		u, err := clients.Usage(t.Context(), "c")
+		u, err := clients.Usage(t.Context(), "c", skipNone)
 		require.NoError(t, err)
 		require.Equal(t, unread, u.Unread, "%d: what cannot be read does not count as nothing", code)
 		require.Equal(t, bindings, u.ByResource["apis.kcp.io/apibindings"])
@@ -70,7 +77,7 @@ func TestUsage_countsAllPagesOnce(t *testing.T) {
 		require.Equal(t, unread == nil, counted)
 	}
 	fails.Store(http.StatusTooManyRequests)
-	_, err = clients.Usage(t.Context(), "c")
+	_, err = clients.Usage(t.Context(), "c", skipNone)
 	require.ErrorContains(t, err, "429", "the next measurement may succeed")
 }
 
@@ -102,11 +109,11 @@ func TestUsage_readsAnotherVersion(t *testing.T) {
 	defer server.Close()
 	clients, err := kcp.NewClients(&rest.Config{Host: server.URL}, prometheus.NewRegistry())
 	require.NoError(t, err)
-	u, err := clients.Usage(t.Context(), "c")
+	u, err := clients.Usage(t.Context(), "c", skipNone)
 	require.NoError(t, err)
 	require.Equal(t, kcp.Usage{ByResource: map[string]kcp.Stored{"g/widgets": {Objects: 1, Bytes: 2}}, Unread: []string{"dead/"}}, u)
 	discovered.Store(true)
-	u, err = clients.Usage(t.Context(), "c")
+	u, err = clients.Usage(t.Context(), "c", skipNone)
 	require.NoError(t, err)
 	require.Empty(t, u.Unread)
 }

@@ -23,7 +23,7 @@ func (a *assembly) newMeter() (*meter.Meter, error) {
 	return meter.New(meter.Config{
 		Limits: a.hub.config.StorageLimits(), Clock: clock.RealClock{}, Metrics: a.hub.registry,
 		Measure: func(ctx context.Context, cluster string) (meter.Reading, error) {
-			return readingOf(a.clients.Usage(ctx, cluster))
+			return readingOf(a.clients.Usage(ctx, cluster, tenancy.HubObject))
 		},
 		Workspaces: func(org string) []meter.Workspace {
 			all := a.views.Workspaces(org)

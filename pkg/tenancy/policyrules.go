@@ -39,6 +39,12 @@ const (
 	kindSchemas             = "apis.kcp.io/apiresourceschemas"
 )
 
+// hubKinds are those of the objects that the hub keeps in a Workspace.
+var hubKinds = []string{kindNamespaces, kindSecrets, kindServiceAccounts, kindClusterRoles, kindRoles, kindClusterRoleBindings, kindRoleBindings}
+
+// policyKinds are those of the policy, which no role lets tenants write.
+var policyKinds = []string{groupAdmission + "/validatingadmissionpolicies", groupAdmission + "/validatingadmissionpolicybindings"}
+
 // policyRule is a rule of the policy. It does not apply to the hub and to kcp.
 type policyRule struct {
 	// message says to people why a write is refused, and what to do instead.
@@ -63,7 +69,7 @@ func policyRules() []policyRule {
 				"has(o.metadata.generateName) && o.metadata.generateName.startsWith(" + quoted(reservedPrefix) + ") || " +
 				"has(o.metadata.labels) && o.metadata.labels.exists(l, l.startsWith(" + quoted(labelPrefix) + "))))",
 			// What the hub keeps in a Workspace. Labels of the hub can be on an object of any kind.
-			kinds:      []string{kindNamespaces, kindSecrets, kindServiceAccounts, kindClusterRoles, kindRoles, kindClusterRoleBindings, kindRoleBindings},
+			kinds:      hubKinds,
 			everywhere: true,
 		},
 		{

@@ -49,11 +49,11 @@ func newStorageOptions() StorageOptions {
 func (o *StorageOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.EtcdQuota, "etcd-quota", o.EtcdQuota, "Size to which the database of the embedded etcd may grow, such as 8Gi. From 80% of it on nothing new is stored, and from 95% on only what takes rights or space away is written.")
 	const none = " 0 disables the limit."
-	fs.Int64Var(&o.WorkspaceObjects, "workspace-objects", o.WorkspaceObjects, "Number of objects that a workspace can store."+none)
+	fs.Int64Var(&o.WorkspaceObjects, "workspace-objects", o.WorkspaceObjects, "Number of objects that a workspace can store, without those of the hub."+none)
 	fs.StringVar(&o.WorkspaceBytes, "workspace-bytes", o.WorkspaceBytes, "Size of all objects of a workspace, such as 256Mi."+none)
 	fs.StringVar(&o.OrgBytes, "org-bytes", o.OrgBytes, "Size of all objects in the workspaces of an organization, such as 2Gi."+none)
 	fs.Int64Var(&o.WorkspaceDefinitions, "workspace-crds", o.WorkspaceDefinitions, "Number of CustomResourceDefinitions that a workspace can have."+none)
-	fs.Int64Var(&o.WorkspaceBindings, "workspace-apibindings", o.WorkspaceBindings, "Number of APIBindings that a workspace can have, those of the hub included."+none)
+	fs.Int64Var(&o.WorkspaceBindings, "workspace-apibindings", o.WorkspaceBindings, "Number of APIBindings that a workspace can have, without those of the hub."+none)
 }
 
 func (o *StorageOptions) complete(fail func(flag, format string, args ...any)) {
