@@ -31,6 +31,8 @@ type exchange struct {
 	body      body
 	// weighed is the body of an update that was weighed, and nil of every other request.
 	weighed []byte
+	// settle says what became of a request that was counted. It is nil for every other one, and once it was said.
+	settle func(Outcome)
 	// wrote reports a write. It is nil for a read.
 	wrote func()
 	// made reports the name of what the request creates. It is nil if the path has the name.

@@ -45,22 +45,28 @@ func (p *Proxy) admitSize(w http.ResponseWriter, r *http.Request, e *exchange, i
 	case "delete", "deletecollection":
 		return false, store.Admit(storage.Ending)
 	case "update", "patch":
-		full := p.config.Grow(e.stream.opened, Growth{
-			Group: info.APIGroup, Resource: info.Resource, Created: mayCreate(r), Bytes: sizeOfBody(r),
-		})
-		if full == nil && store.Level() == storage.Open {
-			return false, nil
+		if store.Level() == storage.Open {
+			settle, err := p.config.Grow(r.Context(), e.stream.opened, Growth{
+				Group: info.APIGroup, Resource: info.Resource, Created: mayCreate(r), Update: true, Bytes: sizeOfBody(r),
+			})
+			if err == nil {
+				e.settle = settle
+				return false, nil
+			}
 		}
-		write, refusal, err := p.weigh(r, e) //nolint:bodyclose // relay closes it
+		write, growth, refusal, err := p.weigh(r, e) //nolint:bodyclose // relay closes it
 		switch {
 		case err != nil:
 			return false, err
 		case refusal != nil:
 			return true, relay(w, refusal, e)
-		case full != nil && write == storage.Growth:
-			return false, full
 		}
-		return false, store.Admit(write)
+		if err := store.Admit(write); err != nil || write != storage.Growth {
+			return false, err
+		}
+		growth.Group, growth.Resource = info.APIGroup, info.Resource
+		e.settle, err = p.config.Grow(r.Context(), e.stream.opened, growth)
+		return false, err
 	}
 	if info.Subresource != "" {
 		// A token or an eviction, for example: nothing new is stored.
@@ -69,7 +75,8 @@ func (p *Proxy) admitSize(w http.ResponseWriter, r *http.Request, e *exchange, i
 	if err := store.Admit(storage.Growth); err != nil {
 		return false, err
 	}
-	return false, p.config.Grow(e.stream.opened, Growth{Group: info.APIGroup, Resource: info.Resource, Created: true, Bytes: sizeOfBody(r)})
+	e.settle, err = p.config.Grow(r.Context(), e.stream.opened, Growth{Group: info.APIGroup, Resource: info.Resource, Created: true, Bytes: sizeOfBody(r)})
+	return false, err
 }
 
 // Growth is what a request may add to a Workspace.
@@ -77,8 +84,42 @@ type Growth struct {
 	Group, Resource string
 	// Created is true if it may add an object.
 	Created bool
-	// Bytes are the size of its body.
+	// Update is true for a change of an object that was not weighed. Its object may have had all bytes of its
+	// body before.
+	Update bool
+	// Bytes are the size of the body, or what a change was weighed to add.
 	Bytes int64
+}
+
+// Outcome is what kcp's answer says of a request.
+type Outcome int
+
+// The outcomes. Unanswered is that of a request which kcp may or may not have carried out.
+const (
+	Unanswered Outcome = iota
+	Refused
+	Changed
+	Created
+)
+
+func outcomeOf(code int) Outcome {
+	switch {
+	case code >= http.StatusInternalServerError:
+		return Unanswered
+	case code == http.StatusCreated:
+		return Created
+	case code < http.StatusMultipleChoices:
+		return Changed
+	}
+	return Refused
+}
+
+// settled says what became of the request if it was counted, once.
+func (e *exchange) settled(o Outcome) {
+	if settle := e.settle; settle != nil {
+		e.settle = nil
+		settle(o)
+	}
 }
 
 // mayCreate reports whether an update may create its object without saying so in its method.
@@ -94,25 +135,25 @@ func sizeOfBody(r *http.Request) int64 {
 	return r.ContentLength
 }
 
-// weigh returns what an update does to the store. refusal is the answer of kcp to an update that it would
+// weigh returns what an update does to the store, and what it adds if it is Growth. refusal is the answer of kcp to an update that it would
 // refuse: it could carry out a repetition, so it must not get one.
-func (p *Proxy) weigh(r *http.Request, e *exchange) (write storage.Write, refusal *http.Response, err error) {
+func (p *Proxy) weigh(r *http.Request, e *exchange) (write storage.Write, growth Growth, refusal *http.Response, err error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxWeighed+1))
 	switch {
 	case err != nil:
-		return 0, nil, errs.Wrap(errs.Invalid, err, "the body of the request ended early")
+		return 0, growth, nil, errs.Wrap(errs.Invalid, err, "the body of the request ended early")
 	case len(body) > maxWeighed:
-		return 0, nil, errs.New(errs.TooLarge, "the body of the request is too large")
+		return 0, growth, nil, errs.New(errs.TooLarge, "the body of the request is too large")
 	}
 	e.weighed = body
 	now, err := p.ask(r, e, http.MethodGet, "", nil)
 	if err != nil {
-		return 0, nil, err
+		return 0, growth, nil, err
 	}
 	before, err := sizeOf(now)
 	if err != nil || now.StatusCode != http.StatusOK {
 		// An update can create an object. What cannot be read cannot be weighed.
-		return storage.Growth, nil, err
+		return storage.Growth, Growth{Created: true, Bytes: int64(len(body))}, nil, err
 	}
 	query := r.URL.RawQuery
 	if query != "" {
@@ -120,23 +161,23 @@ func (p *Proxy) weigh(r *http.Request, e *exchange) (write storage.Write, refusa
 	}
 	then, err := p.ask(r, e, r.Method, query+"dryRun=All", body)
 	if err != nil {
-		return 0, nil, err
+		return 0, growth, nil, err
 	}
 	if then.StatusCode >= http.StatusMultipleChoices {
-		return 0, then, nil
+		return 0, growth, then, nil
 	}
 	after, err := sizeOf(then)
 	switch {
 	case err != nil:
-		return 0, nil, err
+		return 0, growth, nil, err
 	case then.StatusCode != http.StatusOK:
-		return storage.Growth, nil, nil
+		return storage.Growth, Growth{Created: true, Bytes: int64(len(body))}, nil, nil
 	case after < before:
-		return storage.Ending, nil, nil
+		return storage.Ending, growth, nil, nil
 	case classOf(after) <= classOf(before):
-		return storage.Change, nil, nil
+		return storage.Change, growth, nil, nil
 	}
-	return storage.Growth, nil, nil
+	return storage.Growth, Growth{Bytes: after - before}, nil, nil
 }
 
 func classOf(size int64) int64 { return (size + sizeClass - 1) / sizeClass }

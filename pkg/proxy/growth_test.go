@@ -1,8 +1,10 @@
 package proxy_test
 
 import (
+	"context"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -25,9 +27,12 @@ type weights struct {
 	refuses int
 	written []string
 	seen    []*http.Request
-	// grown is what the meter was asked, and full its answer.
-	grown []proxy.Growth
-	full  error
+	// answers is the status of its answer to a write, if it is not 0. A negative one is none.
+	answers int
+	// grown is what the meter was asked, full its answer, and settled what it learned of requests.
+	grown   []proxy.Growth
+	full    error
+	settled []proxy.Outcome
 }
 
 func (k *weights) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -49,6 +54,10 @@ func (k *weights) RoundTrip(r *http.Request) (*http.Response, error) {
 		answer.StatusCode, body = k.refuses, `{"kind":"Status"}`
 	case r.URL.Query().Has("dryRun"):
 		body = string(sent)
+	case k.answers < 0:
+		return nil, io.ErrUnexpectedEOF
+	case k.answers != 0:
+		answer.StatusCode, body = k.answers, "{}"
 	default:
 		k.written = append(k.written, r.Method+" "+string(sent))
 		body = string(sent)
@@ -65,10 +74,10 @@ func weighing(t *testing.T, k *weights, percent int64) *hub {
 	m.Measured(t.Context(), storage.EtcdStore, storage.Usage{Used: percent, Limit: 100})
 	return newHub(t, "https://kcp", k, func(c *proxy.Config) {
 		c.Storage, c.Stores = m, httpmw.MayWrite
-		c.Grow = func(e tenancy.Entry, g proxy.Growth) error {
+		c.Grow = func(_ context.Context, e tenancy.Entry, g proxy.Growth) (func(proxy.Outcome), error) {
 			require.Equal(t, wsA, e.Workspace.UUID)
 			k.grown = append(k.grown, g)
-			return k.full
+			return func(o proxy.Outcome) { k.settled = append(k.settled, o) }, k.full
 		}
 	})
 }
@@ -171,17 +180,18 @@ func TestGrowth_ofATenantAtItsLimitIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		method, path, content string
 		body, size            int
-		// asked is what the meter is asked, and code the answer at the limit.
-		asked []proxy.Growth
-		code  int
+		// asked is what the meter is asked, weighed what it is asked at the limit behind that, and code the
+		// answer at the limit.
+		asked, weighed []proxy.Growth
+		code           int
 	}{
-		"a creation":                 {http.MethodPost, all, "", 10, 0, []proxy.Growth{{Resource: "configmaps", Created: true, Bytes: 10}}, 507},
-		"a deletion":                 {http.MethodDelete, one, "", 0, 2000, nil, 200},
-		"a read":                     {http.MethodGet, one, "", 0, 2000, nil, 200},
-		"a larger update":            {http.MethodPut, one, "", 4000, 2000, []proxy.Growth{{Resource: "configmaps", Bytes: 4000}}, 507},
-		"an update of the same size": {http.MethodPut, one, "", 2001, 2000, []proxy.Growth{{Resource: "configmaps", Bytes: 2001}}, 200},
-		"an apply that creates":      {http.MethodPatch, one, apply, 10, 0, []proxy.Growth{{Resource: "configmaps", Created: true, Bytes: 10}}, 507},
-		"an apply to what exists":    {http.MethodPatch, one, apply, 1999, 2000, []proxy.Growth{{Resource: "configmaps", Created: true, Bytes: 1999}}, 200},
+		"a creation":                 {http.MethodPost, all, "", 10, 0, []proxy.Growth{{Resource: "configmaps", Created: true, Bytes: 10}}, nil, 507},
+		"a deletion":                 {http.MethodDelete, one, "", 0, 2000, nil, nil, 200},
+		"a read":                     {http.MethodGet, one, "", 0, 2000, nil, nil, 200},
+		"a larger update":            {http.MethodPut, one, "", 4000, 2000, []proxy.Growth{{Resource: "configmaps", Update: true, Bytes: 4000}}, []proxy.Growth{{Resource: "configmaps", Bytes: 2000}}, 507},
+		"an update of the same size": {http.MethodPut, one, "", 2001, 2000, []proxy.Growth{{Resource: "configmaps", Update: true, Bytes: 2001}}, nil, 200},
+		"an apply that creates":      {http.MethodPatch, one, apply, 10, 0, []proxy.Growth{{Resource: "configmaps", Created: true, Update: true, Bytes: 10}}, []proxy.Growth{{Resource: "configmaps", Created: true, Bytes: 10}}, 507},
+		"an apply to what exists":    {http.MethodPatch, one, apply, 1999, 2000, []proxy.Growth{{Resource: "configmaps", Created: true, Update: true, Bytes: 1999}}, nil, 200},
 	} {
 		for _, err := range []error{nil, full} {
 			k := &weights{size: c.size, full: err}
@@ -190,15 +200,43 @@ func TestGrowth_ofATenantAtItsLimitIsRefused(t *testing.T) {
 				r.Body, r.ContentLength = io.NopCloser(strings.NewReader(strings.Repeat("y", c.body))), int64(c.body)
 			}
 			w := weighing(t, k, 50).do(r)
-			want := http.StatusOK
+			want, asked := http.StatusOK, c.asked
 			if err != nil {
-				want = c.code
+				want, asked = c.code, append(slices.Clone(c.asked), c.weighed...)
 			}
 			require.Equal(t, want, w.Code, "%s: %s", name, w.Body)
-			require.Equal(t, c.asked, k.grown, name)
+			require.Equal(t, asked, k.grown, name)
 			if err == nil {
 				require.Len(t, k.seen, 1, "%s: while there is room kcp is not asked for sizes", name)
 			}
 		}
 	}
+}
+
+// What kcp refuses has added nothing, and what it may have done counts.
+func TestGrowth_isSettledByTheAnswer(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[int]proxy.Outcome{
+		http.StatusOK: proxy.Changed, http.StatusCreated: proxy.Created, http.StatusConflict: proxy.Refused,
+		http.StatusUnprocessableEntity: proxy.Refused, http.StatusInternalServerError: proxy.Unanswered, -1: proxy.Unanswered,
+	} {
+		for _, method := range []string{http.MethodPost, http.MethodPut} {
+			k := &weights{size: 2000, answers: status}
+			path := "/clusters/aaaa/api/v1/namespaces/n/configmaps"
+			if method == http.MethodPut {
+				path += "/c"
+			}
+			r := request(method, path, "alice")
+			r.Body, r.ContentLength = io.NopCloser(strings.NewReader("small")), 5
+			weighing(t, k, 50).do(r)
+			require.Equal(t, []proxy.Outcome{want}, k.settled, "%s %d", method, status)
+		}
+	}
+	k := &weights{size: 2000}
+	h := weighing(t, k, 50)
+	h.unaudited = errs.New(errs.Unavailable, "the audit log is full")
+	r := request(http.MethodPost, "/clusters/aaaa/api/v1/namespaces/n/configmaps", "alice")
+	r.Body, r.ContentLength = io.NopCloser(strings.NewReader("small")), 5
+	h.do(r)
+	require.Equal(t, []proxy.Outcome{proxy.Refused}, k.settled, "it was not sent")
 }

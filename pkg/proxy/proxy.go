@@ -63,9 +63,10 @@ type Config struct {
 	// Storage has how full the store is. Without it everything is written.
 	Storage Storage
 	// Stores reports whether a request may store anything, and Grow counts what it may add to a
-	// Workspace; its error refuses growth. They are not nil with Storage.
+	// Workspace; its error refuses growth, or has an Update weighed. settle says what became of the
+	// request. They are not nil with Storage.
 	Stores func(*http.Request) bool
-	Grow   func(tenancy.Entry, Growth) error
+	Grow   func(context.Context, tenancy.Entry, Growth) (settle func(Outcome), err error)
 	// Wrote is called for every write in a Workspace that kcp has done or may have
 	// done, before the client learns of it. It must not block. It may be nil.
 	Wrote func(tenancy.Entry, tenancy.ObjectWrite)
@@ -229,6 +230,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	if p.config.Intend != nil {
 		if err := p.config.Intend(r, entry, sudo != nil); err != nil {
+			e.settled(Refused)
 			return err
 		}
 	}

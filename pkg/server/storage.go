@@ -21,7 +21,8 @@ const (
 // newMeter returns the meter of what Workspaces store. It reads kcp as the hub.
 func (a *assembly) newMeter() (*meter.Meter, error) {
 	return meter.New(meter.Config{
-		Limits: a.hub.config.StorageLimits(), Clock: clock.RealClock{}, Metrics: a.hub.registry,
+		Limits: func(string) meter.Limits { return a.hub.config.StorageLimits() },
+		Clock:  clock.RealClock{}, Metrics: a.hub.registry,
 		Measure: func(ctx context.Context, cluster string) (meter.Reading, error) {
 			return readingOf(a.clients.Usage(ctx, cluster, tenancy.HubObject))
 		},
@@ -56,8 +57,8 @@ func readingOf(u kcp.Usage, err error) (meter.Reading, error) {
 }
 
 // grow counts what a proxied request may add to a Workspace. Its error refuses growth.
-func (a *assembly) grow(e tenancy.Entry, g proxy.Growth) error {
-	more := meter.Use{Bytes: g.Bytes}
+func (a *assembly) grow(ctx context.Context, e tenancy.Entry, g proxy.Growth) (settle func(proxy.Outcome), err error) {
+	more := meter.Growth{Use: meter.Use{Bytes: g.Bytes}, Update: g.Update}
 	if g.Created {
 		more.Objects = 1
 		switch g.Group + "/" + g.Resource {
@@ -67,7 +68,16 @@ func (a *assembly) grow(e tenancy.Entry, g proxy.Growth) error {
 			more.Bindings = 1
 		}
 	}
-	return a.meter.Admit(meteredOf(e.Workspace), more)
+	settled, err := a.meter.Admit(ctx, meteredOf(e.Workspace), more)
+	if err != nil {
+		return nil, err
+	}
+	return func(o proxy.Outcome) { settled(outcomes[o]) }, nil
+}
+
+// outcomes are those of the proxy as those of the meter.
+var outcomes = map[proxy.Outcome]meter.Outcome{
+	proxy.Unanswered: meter.Unknown, proxy.Refused: meter.Refused, proxy.Changed: meter.Changed, proxy.Created: meter.Created,
 }
 
 // storedIn returns what a Workspace stores. known is false until it was measured, which this causes.

@@ -3,27 +3,23 @@ package meter
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/zap"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/fairqueue"
-	"github.com/faroshq/kedge-hub/pkg/log"
 )
 
 const (
-	// allowance is the share of a limit that may grow without a measurement: one part in so many.
-	allowance = 20
+	// allowance is the share of a limit by which all replicas together may pass it: one part in so many.
+	// replicas is the number of them that is assumed.
+	allowance, replicas = 20, 4
 	// pause is the shortest time between two measurements of a Workspace, and duty how many times as
-	// long as the last one took it is at least; dutyFull is that of a Workspace at a limit.
-	pause, duty, dutyFull = 10 * time.Second, 20, 4
+	// long as the last one took it is at least; dutyShort is that of a Workspace for which somebody waits.
+	pause, duty, dutyShort = 2 * time.Second, 20, 4
 	// waitFull is the longest time between two measurements of a Workspace at a limit.
 	waitFull = time.Minute
 	// stale is the age at which a measurement is made again without a request.
@@ -32,8 +28,9 @@ const (
 	retryUnread = 5 * time.Minute
 	// measureTimeout limits one measurement.
 	measureTimeout = 5 * time.Minute
-	// retryUnmeasured is the Retry-After until the first measurement.
-	retryUnmeasured = 2 * time.Second
+	// maxHeld is the longest time that a request waits for a measurement, and retryHeld the Retry-After
+	// behind that.
+	maxHeld, retryHeld = 5 * time.Second, 2 * time.Second
 	// lookForStale is the interval at which old measurements are looked for.
 	lookForStale = 30 * time.Second
 )
@@ -59,6 +56,25 @@ type Limits struct {
 	OrgBytes  int64
 }
 
+// Growth is what a request may add to a Workspace.
+type Growth struct {
+	Use
+	// Update is true for a request that may do no more than change an object. Bytes are the size of its
+	// body then, all of which the object may have had before.
+	Update bool
+}
+
+// Outcome is what became of an admitted request.
+type Outcome int
+
+// The outcomes. Unknown is that of a request without an answer, or with one that says nothing.
+const (
+	Unknown Outcome = iota
+	Refused
+	Changed
+	Created
+)
+
 // Reading is what a measurement finds, by resource. Unread are the resources that cannot be read at the
 // moment; one that ends in a slash stands for all that begin so.
 type Reading struct {
@@ -68,7 +84,8 @@ type Reading struct {
 
 // Config is the configuration of a Meter.
 type Config struct {
-	Limits Limits
+	// Limits returns those of an Organization.
+	Limits func(org string) Limits
 	// Measure reads what a logical cluster stores.
 	Measure func(ctx context.Context, cluster string) (Reading, error)
 	// Workspaces returns those of an Organization.
@@ -84,8 +101,9 @@ type Meter struct {
 	duration prometheus.Histogram
 
 	mu sync.Mutex
-	// of has the Workspaces that have grown, by logical cluster.
+	// of has the Workspaces that have grown, by logical cluster, and orgs by Organization.
 	of    map[string]*counted
+	orgs  map[string]map[*counted]bool
 	queue fairqueue.Queue[string, string]
 	// filled is signalled when the queue has something.
 	filled chan struct{}
@@ -94,27 +112,39 @@ type Meter struct {
 // counted is what is known of a Workspace.
 type counted struct {
 	Workspace
-	// measured is the last measurement, which began at and took so long. known is false before the first.
-	// of has what is not empty of it, by resource.
-	measured Use
-	of       map[string]Use
-	known    bool
-	at       time.Time
-	took     time.Duration
-	// grown was admitted since the last measurement began.
-	grown Use
-	// incomplete is true if the last measurement could not read everything.
-	incomplete bool
+	// measured is the last measurement, which began at measuredAt. known is false before the first. of has
+	// what is not empty of it, by resource.
+	measured   Use
+	of         map[string]Use
+	known      bool
+	measuredAt time.Time
+	// at is when the last attempt at a measurement began, and took is how long it took. failed is true if
+	// nothing was read, and incomplete if not everything was. ended is closed when the next attempt ends.
+	at                 time.Time
+	took               time.Duration
+	failed, incomplete bool
+	ended              chan struct{}
+	// grown was added since the last measurement began, and admitted is what requests without an answer
+	// may add. updated and updating are the bytes in the bodies of updates, in the same way.
+	grown, admitted   Use
+	updated, updating int64
 	// queued is true while it waits for a measurement, urgent if somebody needs that soon.
 	queued, urgent bool
 }
 
-func (c *counted) use() Use { return c.measured.plus(c.grown) }
+func (c *counted) use() Use { return c.measured.plus(c.grown).plus(c.admitted) }
+
+// since is the most that was added since the last measurement began.
+func (c *counted) since() Use {
+	u := c.grown.plus(c.admitted)
+	u.Bytes += c.updated + c.updating
+	return u
+}
 
 // New returns a Meter. It registers kedge_storage_tenant_*.
 func New(c Config) (*Meter, error) {
 	m := &Meter{
-		config: c, of: map[string]*counted{}, filled: make(chan struct{}, 1),
+		config: c, of: map[string]*counted{}, orgs: map[string]map[*counted]bool{}, filled: make(chan struct{}, 1),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "kedge_storage_tenant_refused_total",
 			Help: "Requests refused because a tenant has reached a limit of storage, by limit.",
@@ -148,20 +178,79 @@ func (m *Meter) incomplete() (n float64) {
 	return n
 }
 
-// Admit counts what a request adds to a Workspace. The error refuses the request, and then nothing is
-// counted.
-func (m *Meter) Admit(w Workspace, more Use) error {
+// Admit counts what a request may add to a Workspace. It waits for a measurement where this replica has let
+// through so much that others may not know of. settle says what became of the request. An error
+// refuses it, and then nothing is counted; an Update does not wait, and its error says no more than that it
+// must be weighed.
+func (m *Meter) Admit(ctx context.Context, w Workspace, g Growth) (settle func(Outcome), err error) {
+	var end clock.Timer
+	defer func() {
+		if end != nil {
+			end.Stop()
+		}
+	}()
+	for {
+		m.mu.Lock()
+		c := m.count(w)
+		err := m.judge(c, g)
+		held := errs.Is(err, errs.Unavailable)
+		in := m.measureFor(c, g, err)
+		if err == nil {
+			c.admit(g, 1)
+		}
+		ended, failed := c.ended, c.failed
+		m.mu.Unlock()
+		switch {
+		case err == nil:
+			return func(o Outcome) { m.settle(c, g, o) }, nil
+		case !held || g.Update || end != nil && failed:
+			return nil, err
+		case end == nil:
+			end = m.config.Clock.NewTimer(maxHeld)
+		}
+		var soon <-chan time.Time
+		if in > 0 {
+			soon = m.config.Clock.After(in)
+		}
+		select {
+		case <-ended:
+		case <-soon:
+		case <-end.C():
+			return nil, err
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// admit adds what a request may add, or takes it away if times is -1.
+func (c *counted) admit(g Growth, times int64) {
+	if g.Update {
+		c.updating += times * g.Bytes
+		g.Bytes = 0
+	}
+	if times < 0 {
+		c.admitted = c.admitted.minus(g.Use)
+		return
+	}
+	c.admitted = c.admitted.plus(g.Use)
+}
+
+func (m *Meter) settle(c *counted, g Growth, o Outcome) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	c := m.count(w)
-	err := m.judge(c, more)
-	if err == nil {
-		c.grown = c.grown.plus(more)
+	c.admit(g, -1)
+	switch {
+	case o == Refused:
+		return
+	case g.Update && o == Changed:
+		c.updated += g.Bytes
+		return
+	case g.Update && o == Unknown:
+		c.updated += g.Bytes
+		g.Bytes = 0
 	}
-	if err != nil || m.exceeds(c.grown) != nil {
-		m.enqueue(c)
-	}
-	return err
+	c.grown = c.grown.plus(g.Use)
 }
 
 // Read returns what a Workspace stores, and all Workspaces of its Organization together. ok is false
@@ -173,7 +262,7 @@ func (m *Meter) Read(w Workspace) (use Use, orgBytes int64, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.count(w)
-	return c.use(), m.orgBytes(w.Org), c.known
+	return c.use(), m.ofOrg(w.Org).used, c.known
 }
 
 // ReadOrg returns what the Workspaces of an Organization store, by UUID, as far as they were measured. It has the others
@@ -188,9 +277,7 @@ func (m *Meter) ReadOrg(org string) map[string]Use {
 		switch {
 		case w.Cluster == "":
 		case c == nil:
-			c = &counted{Workspace: w}
-			m.of[w.Cluster] = c
-			m.push(c, false)
+			m.push(m.add(w), false)
 		case c.known:
 			found[w.UUID] = c.use()
 		}
@@ -203,230 +290,35 @@ func (m *Meter) count(w Workspace) *counted {
 	c := m.of[w.Cluster]
 	if c != nil {
 		if c.queued && !c.known {
-			m.enqueue(c)
+			m.push(c, true)
 		}
 		return c
 	}
-	c = &counted{Workspace: w}
-	m.of[w.Cluster] = c
-	m.enqueue(c)
+	c = m.add(w)
+	m.push(c, true)
 	// The Organization has a limit, too.
 	for _, other := range m.config.Workspaces(w.Org) {
 		if other.Cluster != "" && m.of[other.Cluster] == nil {
-			m.of[other.Cluster] = &counted{Workspace: other}
-			m.enqueue(m.of[other.Cluster])
+			m.push(m.add(other), true)
 		}
 	}
 	return c
 }
 
-// limit is a limit with what counts against it.
-type limit struct {
-	name, unit      string
-	used, add, most int64
+func (m *Meter) add(w Workspace) *counted {
+	c := &counted{Workspace: w, ended: make(chan struct{})}
+	m.of[w.Cluster] = c
+	if m.orgs[w.Org] == nil {
+		m.orgs[w.Org] = map[*counted]bool{}
+	}
+	m.orgs[w.Org][c] = true
+	return c
 }
 
-func (m *Meter) limits(used, add Use) []limit {
-	most := m.config.Limits.Workspace
-	return []limit{
-		{"workspace_objects", "objects", used.Objects, add.Objects, most.Objects},
-		{"workspace_bytes", "bytes", used.Bytes, add.Bytes, most.Bytes},
-		{"workspace_definitions", "CustomResourceDefinitions", used.Definitions, add.Definitions, most.Definitions},
-		{"workspace_bindings", "APIBindings", used.Bindings, add.Bindings, most.Bindings},
-	}
-}
-
-// exceeds returns the limit of which a Use is more than the allowance, or nil.
-func (m *Meter) exceeds(u Use) *limit {
-	for _, l := range m.limits(u, Use{}) {
-		if l.most > 0 && l.used > max(l.most/allowance, 1) {
-			return &l
-		}
-	}
-	return nil
-}
-
-func (m *Meter) judge(c *counted, more Use) error {
-	if !c.known {
-		if m.exceeds(c.grown.plus(more)) == nil {
-			return nil
-		}
-		e := errs.New(errs.Unavailable, "what the workspace stores is being measured; try again in a moment")
-		e.RetryAfter = retryUnmeasured
-		return e
-	}
-	for _, l := range m.limits(c.use(), more) {
-		if l.add > 0 && l.most > 0 && l.used+l.add > l.most {
-			return m.refuse(l, "this workspace")
-		}
-	}
-	if most := m.config.Limits.OrgBytes; more.Bytes > 0 && most > 0 {
-		if l := (limit{"org_bytes", "bytes", m.orgBytes(c.Org), more.Bytes, most}); l.used+l.add > l.most {
-			return m.refuse(l, "this organization")
-		}
-	}
-	return nil
-}
-
-// orgBytes adds up the Workspaces of an Organization.
-func (m *Meter) orgBytes(org string) (sum int64) {
-	for _, w := range m.config.Workspaces(org) {
-		if c := m.of[w.Cluster]; c != nil {
-			sum += c.use().Bytes
-		}
-	}
-	return sum
-}
-
-func (m *Meter) refuse(l limit, who string) error {
-	m.refused.WithLabelValues(l.name).Inc()
-	used, most := fmt.Sprint(l.used), fmt.Sprint(l.most)
-	if l.unit == "bytes" {
-		used, most = inMebibytes(l.used), inMebibytes(l.most)
-	}
-	return errs.New(errs.InsufficientStorage,
-		fmt.Sprintf("%s stores %s of %s %s; delete what you do not need, or ask a platform admin. What is deleted counts as free within two minutes",
-			who, used, most, l.unit),
-		errs.Cause{Type: "QuotaExceeded", Message: fmt.Sprintf("%s: used: %s, limit: %s", l.unit, used, most)})
-}
-
-// inMebibytes is a size as people read it.
-func inMebibytes(bytes int64) string {
-	return resource.NewQuantity((bytes+1<<20-1)>>20<<20, resource.BinarySI).String()
-}
-
-// enqueue has a Workspace measured, soon if it never was. m.mu is locked.
-func (m *Meter) enqueue(c *counted) { m.push(c, !c.known) }
-
-func (m *Meter) push(c *counted, urgent bool) {
-	wait := max(pause, duty*c.took)
-	if c.known && m.full(c) {
-		// Its tenant may wait for room, also where kcp is slow.
-		wait = min(max(pause, dutyFull*c.took), waitFull)
-	}
-	if c.queued && (c.urgent || !urgent) || !c.at.IsZero() && m.config.Clock.Since(c.at) < wait {
-		return
-	}
-	c.queued, c.urgent = true, urgent
-	m.queue.Push(c.Cluster, c.Org, urgent)
-	select {
-	case m.filled <- struct{}{}:
-	default:
-	}
-}
-
-// Run measures until ctx ends.
-func (m *Meter) Run(ctx context.Context) {
-	ticker := m.config.Clock.NewTicker(lookForStale)
-	defer ticker.Stop()
-	for {
-		for m.measureNext(ctx) && ctx.Err() == nil {
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-m.filled:
-		case <-ticker.C():
-			m.enqueueStale()
-		}
-	}
-}
-
-// enqueueStale has old measurements made again, and forgets Workspaces that are gone.
-func (m *Meter) enqueueStale() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for cluster, c := range m.of {
-		switch {
-		case !m.exists(c):
-			delete(m.of, cluster)
-		case m.config.Clock.Since(c.at) > stale || m.full(c) || c.incomplete && m.config.Clock.Since(c.at) > retryUnread:
-			m.push(c, false)
-		}
-	}
-}
-
-// full reports whether a Workspace has nearly reached a limit.
-func (m *Meter) full(c *counted) bool {
-	for _, l := range m.limits(c.use(), Use{}) {
-		if l.most > 0 && l.used >= l.most-l.most/allowance {
-			return true
-		}
-	}
-	return m.config.Limits.OrgBytes > 0 && m.orgBytes(c.Org) >= m.config.Limits.OrgBytes-m.config.Limits.OrgBytes/allowance
-}
-
-func (m *Meter) exists(c *counted) bool {
-	for _, w := range m.config.Workspaces(c.Org) {
-		if w.Cluster == c.Cluster {
-			return true
-		}
-	}
-	return false
-}
-
-// measureNext measures the next Workspace in line. It returns false if there is none.
-func (m *Meter) measureNext(ctx context.Context) bool {
-	m.mu.Lock()
-	cluster, _, ok := m.queue.Pop()
-	c := m.of[cluster]
-	if !ok || c == nil || !c.queued {
-		// It can be in the queue twice.
-		m.mu.Unlock()
-		return ok
-	}
-	c.queued, c.at = false, m.config.Clock.Now()
-	if !m.exists(c) {
-		delete(m.of, cluster)
-		m.mu.Unlock()
-		return true
-	}
-	before := c.grown
-	m.mu.Unlock()
-
-	measuring, cancel := context.WithTimeout(ctx, measureTimeout)
-	defer cancel()
-	reading, err := m.config.Measure(measuring, cluster)
-
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	c.took = m.config.Clock.Since(c.at)
-	m.duration.Observe(c.took.Seconds())
-	c.incomplete = err != nil || len(reading.Unread) > 0
-	if err != nil {
-		log.From(ctx).Info("what a workspace stores could not be measured, so its last count stays", zap.String("workspace", c.UUID), zap.Error(err))
-		return true
-	}
-	if c.incomplete {
-		log.From(ctx).Info("a resource of a workspace could not be read, so its last count stays",
-			zap.String("workspace", c.UUID), zap.Strings("resources", reading.Unread))
-	}
-	// What was admitted meanwhile may have been read or not, so it counts.
-	c.take(reading)
-	c.known, c.grown = true, c.grown.minus(before)
-	return true
-}
-
-// take makes a reading the measurement. A resource that could not be read keeps its last count.
-func (c *counted) take(r Reading) {
-	unread := func(resource string) bool {
-		return slices.ContainsFunc(r.Unread, func(name string) bool {
-			return resource == name || strings.HasSuffix(name, "/") && strings.HasPrefix(resource, name)
-		})
-	}
-	of := map[string]Use{}
-	for resource, use := range c.of {
-		if unread(resource) {
-			of[resource] = use
-		}
-	}
-	for resource, use := range r.ByResource {
-		if use != (Use{}) {
-			of[resource] = use
-		}
-	}
-	c.of, c.measured = of, Use{}
-	for _, use := range of {
-		c.measured = c.measured.plus(use)
+func (m *Meter) forget(c *counted) {
+	delete(m.of, c.Cluster)
+	delete(m.orgs[c.Org], c)
+	if len(m.orgs[c.Org]) == 0 {
+		delete(m.orgs, c.Org)
 	}
 }

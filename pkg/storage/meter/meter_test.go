@@ -20,18 +20,23 @@ import (
 
 const mib = 1 << 20
 
-// scene is a meter of two Workspaces of one Organization and one of another.
-type scene struct {
-	*meter.Meter
-	clock   *clocktesting.FakeClock
-	metrics *prometheus.Registry
-
+// world is what Workspaces store, for all replicas.
+type world struct {
 	mu     sync.Mutex
 	stores map[string]meter.Use
 	fails  error
 	// broken is what every Workspace stores of a resource that can be unread.
 	broken meter.Use
 	unread []string
+}
+
+// scene is a meter of two Workspaces of one Organization and one of another.
+type scene struct {
+	*meter.Meter
+	*world
+	clock   *clocktesting.FakeClock
+	metrics *prometheus.Registry
+
 	// measured are the logical clusters in the order of their measurements.
 	measured []string
 }
@@ -42,10 +47,15 @@ func workspace(org, cluster string) meter.Workspace {
 
 func newScene(t *testing.T, limits meter.Limits) *scene {
 	t.Helper()
-	s := &scene{clock: clocktesting.NewFakeClock(time.Unix(1_000_000, 0)), metrics: prometheus.NewRegistry(), stores: map[string]meter.Use{}}
+	return newReplica(t, limits, &world{stores: map[string]meter.Use{}}, clocktesting.NewFakeClock(time.Unix(1_000_000, 0)))
+}
+
+func newReplica(t *testing.T, limits meter.Limits, w *world, c *clocktesting.FakeClock) *scene {
+	t.Helper()
+	s := &scene{clock: c, metrics: prometheus.NewRegistry(), world: w}
 	var err error
 	s.Meter, err = meter.New(meter.Config{
-		Limits: limits, Clock: s.clock, Metrics: s.metrics,
+		Limits: func(string) meter.Limits { return limits }, Clock: s.clock, Metrics: s.metrics,
 		Measure: func(_ context.Context, cluster string) (meter.Reading, error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -72,6 +82,41 @@ func newScene(t *testing.T, limits meter.Limits) *scene {
 	return s
 }
 
+// Admit asks for a new object, or for more of them, which kcp then makes.
+func (s *scene) Admit(w meter.Workspace, more meter.Use) error {
+	return s.ask(w, meter.Growth{Use: more}, meter.Created)
+}
+
+// update asks for a change of an object whose body has so many bytes.
+func (s *scene) update(w meter.Workspace, bytes int64) error {
+	return s.ask(w, meter.Growth{Use: meter.Use{Bytes: bytes}, Update: true}, meter.Changed)
+}
+
+func (s *scene) ask(w meter.Workspace, g meter.Growth, o meter.Outcome) error {
+	settle, err := s.Meter.Admit(context.Background(), w, g)
+	if err == nil {
+		settle(o)
+	}
+	return err
+}
+
+// waiting calls a func, and has time pass until it returns.
+func (s *scene) waiting(t *testing.T, call func() error) (err error) {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- call() }()
+	require.Eventually(t, func() bool {
+		select {
+		case err = <-done:
+			return true
+		default:
+			s.clock.Step(100 * time.Millisecond)
+			return false
+		}
+	}, 20*time.Second, 100*time.Microsecond)
+	return err
+}
+
 // times returns how often a logical cluster was measured.
 func (s *scene) times(cluster string) (n int) {
 	s.mu.Lock()
@@ -82,6 +127,12 @@ func (s *scene) times(cluster string) (n int) {
 		}
 	}
 	return n
+}
+
+func (w *world) stored(cluster string) int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.stores[cluster].Objects
 }
 
 func (s *scene) store(cluster string, u meter.Use) {
@@ -151,20 +202,132 @@ func TestMeter_addsUpTheWorkspacesOfAnOrganization(t *testing.T) {
 	require.NoError(t, s.Admit(workspace("b", "other"), meter.Use{Bytes: mib / 4}))
 }
 
-// Until the first measurement a restart of the hub is worth no more than the allowance.
-func TestMeter_refusesMoreThanTheAllowanceBeforeTheFirstMeasurement(t *testing.T) {
+// Until the first measurement a restart of the hub is worth no more than a share of the allowance.
+func TestMeter_refusesMoreThanItsShareWithoutAMeasurement(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, meter.Limits{Workspace: meter.Use{Objects: 100}})
+	s := newScene(t, meter.Limits{Workspace: meter.Use{Objects: 400}})
 	s.mu.Lock()
-	s.fails = errors.New("a conversion webhook does not answer")
+	s.fails = errors.New("kcp does not answer")
 	s.mu.Unlock()
 	one := workspace("a", "one")
 	for range 5 {
 		require.NoError(t, s.Admit(one, meter.Use{Objects: 1}))
 	}
-	err := s.Admit(one, meter.Use{Objects: 1})
-	require.True(t, errs.Is(err, errs.Unavailable), "%v", err)
+	err := s.waiting(t, func() error { return s.Admit(one, meter.Use{Objects: 1}) })
+	var e *errs.Error
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, errs.Unavailable, e.Code)
 	require.ErrorContains(t, err, "is being measured")
+	require.Positive(t, e.RetryAfter)
+}
+
+// An installation in a new Workspace is measured at once, and meets nothing but that.
+func TestMeter_measuresAtOnceForWhatWaits(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, meter.Limits{Workspace: meter.Use{Objects: 20_000, Definitions: 200, Bindings: 100}})
+	one := workspace("a", "one")
+	for range 20 {
+		require.NoError(t, s.Admit(one, meter.Use{Objects: 1, Definitions: 1}), "no time passes")
+	}
+	for range 10 {
+		require.NoError(t, s.Admit(one, meter.Use{Objects: 1, Bindings: 1}))
+	}
+	require.Equal(t, 1, s.times("one"))
+}
+
+func TestMeter_endsTheWaitWithTheRequest(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, meter.Limits{Workspace: meter.Use{Objects: 80}})
+	s.store("one", meter.Use{Objects: 70})
+	one := workspace("a", "one")
+	s.known(t, one)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := s.Meter.Admit(ctx, one, meter.Growth{Use: meter.Use{Objects: 5}})
+	for err == nil {
+		_, err = s.Meter.Admit(ctx, one, meter.Growth{Use: meter.Use{Objects: 2}})
+	}
+	require.True(t, errs.Is(err, errs.Unavailable), "%v", err)
+}
+
+// What each replica lets through without knowing of the others adds up to 5% of a limit.
+func TestMeter_replicasPassALimitByFivePercent(t *testing.T) {
+	t.Parallel()
+	const limit = 8000
+	for name, turn := range map[string]func(n int) int{
+		"in turn":             func(n int) int { return n },
+		"one after the other": func(n int) int { return n / 1000 },
+		"in pieces":           func(n int) int { return n / 37 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			first := newScene(t, meter.Limits{Workspace: meter.Use{Objects: limit}})
+			replicas := []*scene{first, newReplica(t, meter.Limits{Workspace: meter.Use{Objects: limit}}, first.world, first.clock)}
+			one := workspace("a", "one")
+			for _, s := range replicas {
+				s.known(t, one)
+			}
+			for n, refusals := 0, 0; refusals < 400; n++ {
+				s := replicas[turn(n)%len(replicas)]
+				err := s.waiting(t, func() error { return s.Admit(one, meter.Use{Objects: 10}) })
+				switch {
+				case err == nil:
+					s.store("one", meter.Use{Objects: s.stored("one") + 10})
+				case errs.Is(err, errs.InsufficientStorage):
+					refusals++
+				}
+			}
+			require.GreaterOrEqual(t, first.stored("one"), int64(limit-10))
+			require.LessOrEqual(t, first.stored("one"), int64(limit+limit/20))
+		})
+	}
+}
+
+// A request counts as what kcp did, not as what it asked for.
+func TestMeter_settlesWhatItAdmitted(t *testing.T) {
+	t.Parallel()
+	object := meter.Use{Objects: 1, Bytes: 100, Definitions: 1}
+	for name, c := range map[string]struct {
+		update  bool
+		outcome meter.Outcome
+		counts  meter.Use
+	}{
+		"a creation":                       {false, meter.Created, object},
+		"a creation without an answer":     {false, meter.Unknown, object},
+		"a creation of what exists":        {false, meter.Refused, meter.Use{}},
+		"an apply of what exists":          {true, meter.Changed, meter.Use{}},
+		"an apply that creates":            {true, meter.Created, object},
+		"an apply that is refused":         {true, meter.Refused, meter.Use{}},
+		"an apply that was never answered": {true, meter.Unknown, meter.Use{Objects: 1, Definitions: 1}},
+	} {
+		s := newScene(t, meter.Limits{Workspace: meter.Use{Objects: 8000, Bytes: mib}})
+		one := workspace("a", "one")
+		_, _, _ = s.Read(one)
+		require.Eventually(t, func() bool { _, _, ok := s.Read(one); return ok }, 5*time.Second, time.Millisecond)
+		settle, err := s.Meter.Admit(t.Context(), one, meter.Growth{Use: object, Update: c.update})
+		require.NoError(t, err, name)
+		settle(c.outcome)
+		use, _, _ := s.Read(one)
+		require.Equal(t, c.counts, use, name)
+	}
+}
+
+// Updates of what exists are never refused: beyond what they could have added, they are weighed.
+func TestMeter_hasUpdatesWeighedBeforeALimit(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, meter.Limits{Workspace: meter.Use{Bytes: 8 * mib}})
+	s.store("one", meter.Use{Bytes: 4 * mib})
+	one := workspace("a", "one")
+	s.known(t, one)
+	passed := 0
+	for ; s.update(one, 100_000) == nil; passed++ {
+		require.Less(t, passed, 1000)
+	}
+	require.InDelta(t, 4*mib/8/100_000, passed, 2)
+	use, _, _ := s.Read(one)
+	require.EqualValues(t, 4*mib, use.Bytes, "a change of the same size is no growth")
+	s.clock.Step(time.Minute)
+	require.Eventually(t, func() bool { return s.update(one, 100_000) == nil }, 5*time.Second, time.Millisecond, "a measurement tells more")
 }
 
 func TestMeter_findsDeletionsWithinTwoMinutes(t *testing.T) {
@@ -185,8 +348,8 @@ func TestMeter_findsDeletionsWithinTwoMinutes(t *testing.T) {
 // A tenant that makes its objects unreadable does not get room by that.
 func TestMeter_keepsTheCountWhenAMeasurementFails(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, meter.Limits{Workspace: meter.Use{Objects: 100}})
-	s.store("one", meter.Use{Objects: 98})
+	s := newScene(t, meter.Limits{Workspace: meter.Use{Objects: 1600}})
+	s.store("one", meter.Use{Objects: 1598})
 	one := workspace("a", "one")
 	s.known(t, one)
 	require.NoError(t, s.Admit(one, meter.Use{Objects: 1}))
@@ -199,7 +362,7 @@ func TestMeter_keepsTheCountWhenAMeasurementFails(t *testing.T) {
 	for range 2 {
 		_ = s.Admit(one, meter.Use{Objects: 1})
 	}
-	refused(t, s.Admit(one, meter.Use{Objects: 1}), "of 100 objects")
+	refused(t, s.Admit(one, meter.Use{Objects: 1}), "of 1600 objects")
 }
 
 // A provider's API that is dead takes neither room nor the right to write from those who use it.
