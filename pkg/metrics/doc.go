@@ -115,6 +115,12 @@
 //     this replica counted. It is absent without a database, as is the next.
 //   - kedge_usage_lost_total: rows of usage that this replica gave up because the database was down for too
 //     long.
+//   - kedge_billing_changes_lag_seconds: age in seconds of the oldest change of a billed workspace that
+//     --database does not have; 0 if it has all, and on a replica that does not lead.
+//   - kedge_billing_lag_seconds: time in seconds since the end of the oldest interval that --billing-table
+//     does not have; 0 if it has all, and on a replica that does not lead. It is absent without a table, as
+//     is the next.
+//   - kedge_billing_pushed_total: rows that this replica has appended to --billing-table.
 //   - kedge_etcd_maintenance_total{action,result}: work of the hub on that database. action is compact,
 //     defragment or disarm; result is ok or error.
 //   - kedge_backup_last_timestamp_seconds: time of the last backup that was stored, in seconds since 1970. It

@@ -11,7 +11,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/pkg/log"
 )
@@ -45,6 +47,7 @@ type Present interface {
 // billed is a change of a Workspace, which is gone if it is empty but for its UUID.
 type billed struct {
 	id, at string
+	when   time.Time
 	BilledWorkspace
 	gone bool
 }
@@ -54,6 +57,7 @@ type billed struct {
 type Billing struct {
 	db      *DB
 	present Present
+	clock   clock.PassiveClock
 	room    func() error
 	wake    chan struct{}
 
@@ -64,15 +68,21 @@ type Billing struct {
 	pending []billed
 	// last is the time of the last change: two changes have different ones.
 	last time.Time
-	err  error
+	// began is when this leader began. It is zero without one.
+	began time.Time
+	err   error
 
 	// size is the number of changes in a transaction. It is smaller after one that failed. Only Run uses it.
 	size int
 }
 
-// NewBilling returns a Billing. While room returns an error, changes wait in memory.
-func NewBilling(db *DB, present Present, room func() error) *Billing {
-	return &Billing{db: db, present: present, room: room, wake: make(chan struct{}, 1), size: maxBatch}
+// NewBilling returns a Billing and registers its metric. While room returns an error, changes wait in memory.
+func NewBilling(db *DB, present Present, k clock.PassiveClock, room func() error, registry prometheus.Registerer) (*Billing, error) {
+	b := &Billing{db: db, present: present, clock: k, room: room, wake: make(chan struct{}, 1), size: maxBatch}
+	return b, registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "kedge_billing_changes_lag_seconds",
+		Help: "Age in seconds of the oldest change of a billed workspace that --database does not have; 0 if it has all, and on a replica that does not lead.",
+	}, func() float64 { return b.Lag().Seconds() }))
 }
 
 // Err returns why changes cannot be stored at the moment.
@@ -80,6 +90,32 @@ func (b *Billing) Err() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.err
+}
+
+// Lag is the age of the oldest change that the database does not have. A leader that could not read the database yet has
+// the age of its term.
+func (b *Billing) Lag() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.began.IsZero():
+		return 0
+	case b.known == nil:
+		return max(0, b.clock.Since(b.began))
+	case len(b.pending) > 0:
+		return max(0, b.clock.Since(b.pending[0].when))
+	}
+	return 0
+}
+
+// Settled returns the time up to which the database has all changes. It is zero if that is not known.
+func (b *Billing) Settled() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.known == nil || len(b.pending) > 0 {
+		return time.Time{}
+	}
+	return b.clock.Now()
 }
 
 // Changed records Workspaces as they are now, if that differs from what is known of them.
@@ -117,8 +153,8 @@ func (b *Billing) record(p Place) {
 		now.Workspace = p.Workspace
 		delete(b.known, p.Workspace)
 	}
-	b.last = later(time.Now(), b.last.Add(time.Microsecond))
-	b.pending = append(b.pending, billed{rand.Text(), timeText(b.last), now, !is})
+	b.last = later(b.clock.Now(), b.last.Add(time.Microsecond))
+	b.pending = append(b.pending, billed{rand.Text(), timeText(b.last), b.last, now, !is})
 }
 
 func later(a, b time.Time) time.Time {
@@ -131,6 +167,9 @@ func later(a, b time.Time) time.Time {
 // Run records changes until ctx ends, and then what is left, as far as the database takes it within two seconds.
 func (b *Billing) Run(ctx context.Context) {
 	defer b.forget()
+	b.mu.Lock()
+	b.began = b.clock.Now()
+	b.mu.Unlock()
 	backoff := minBackoff
 	for {
 		err := b.session(ctx)
@@ -159,7 +198,7 @@ func (b *Billing) Run(ctx context.Context) {
 func (b *Billing) forget() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.known, b.pending, b.err = nil, nil, nil
+	b.known, b.pending, b.began, b.err = nil, nil, time.Time{}, nil
 }
 
 func (b *Billing) failed(err error) {

@@ -11,8 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/pkg/records"
 )
@@ -54,23 +56,35 @@ func (w *workspaces) fill(err error) {
 
 // put changes a Workspace, or removes it if it has no phase, and tells those who record it.
 func (w *workspaces) put(uuid, costCenter, phase string, told ...*records.Billing) {
-	w.mu.Lock()
-	w.held[uuid] = records.BilledWorkspace{
+	w.change(records.BilledWorkspace{
 		Workspace: uuid, Name: "Web", Org: "acme", OrgName: "ACME", Path: "root:" + uuid, CostCenter: costCenter, Labels: `{"team":"web"}`, Phase: phase,
-	}
-	if phase == "" {
-		delete(w.held, uuid)
+	}, told...)
+}
+
+// change is put with all that a Workspace has.
+func (w *workspaces) change(to records.BilledWorkspace, told ...*records.Billing) {
+	w.mu.Lock()
+	w.held[to.Workspace] = to
+	if to.Phase == "" {
+		delete(w.held, to.Workspace)
 	}
 	w.mu.Unlock()
 	for _, b := range told {
-		b.Changed(records.Place{Org: "acme", Workspace: uuid})
+		b.Changed(records.Place{Org: to.Org, Workspace: to.Workspace})
 	}
 }
 
 // recording runs a Billing until the test or the returned func ends it. It has compared the present before.
 func recording(t *testing.T, db *records.DB, w *workspaces) (*records.Billing, func()) {
 	t.Helper()
-	b := records.NewBilling(db, w, w.room)
+	return recordingAt(t, db, w, clock.RealClock{})
+}
+
+// recordingAt is recording with a clock.
+func recordingAt(t *testing.T, db *records.DB, w *workspaces, k clock.PassiveClock) (*records.Billing, func()) {
+	t.Helper()
+	b, err := records.NewBilling(db, w, k, w.room, prometheus.NewRegistry())
+	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {

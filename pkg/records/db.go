@@ -68,6 +68,9 @@ func (o Options) Validate() error {
 	return nil
 }
 
+// Local reports whether the database is a file on this machine.
+func (o Options) Local() bool { return strings.HasPrefix(o.URL, sqliteScheme) }
+
 // DB is the database of the records. Readers share no connection with what writes.
 type DB struct {
 	postgres bool
@@ -86,9 +89,19 @@ func Open(o Options) (*DB, error) {
 	if path, ok := strings.CutPrefix(o.URL, sqliteScheme); ok {
 		return openSQLite(path)
 	}
+	_, pool, err := openPostgres(o)
+	if err != nil {
+		return nil, err
+	}
+	// A migration holds its lock with a connection of its own, and usage and billing are written beside the events.
+	return &DB{postgres: true, writes: pool(4), reads: pool(4)}, nil
+}
+
+// openPostgres returns a func that makes pools of connections.
+func openPostgres(o Options) (*pgx.ConnConfig, func(size int) *sql.DB, error) {
 	config, err := pgx.ParseConfig(o.URL)
 	if err != nil {
-		return nil, errors.New("is no valid URL of a PostgreSQL")
+		return nil, nil, errors.New("is no valid URL of a PostgreSQL")
 	}
 	config.ConnectTimeout = min(max(config.ConnectTimeout, time.Second), 5*time.Second)
 	if config.RuntimeParams["application_name"] == "" {
@@ -107,8 +120,7 @@ func Open(o Options) (*DB, error) {
 		db.SetConnMaxIdleTime(time.Minute)
 		return db
 	}
-	// A migration holds its lock with a connection of its own, and usage and billing are written beside the events.
-	return &DB{postgres: true, writes: pool(4), reads: pool(4)}, nil
+	return config, pool, nil
 }
 
 // Local reports whether the database is a file on this machine.
@@ -196,8 +208,8 @@ func (d *DB) Migrate(ctx context.Context) error {
 // whole returns an error if a table is missing.
 func (d *DB) whole(ctx context.Context) error {
 	for _, table := range []string{
-		"audit_events", "audit_heads", "audit_anchors", "billing_workspaces",
-		"usage_requests", "usage_callers", "usage_stored", "usage_orgs", "usage_replicas", "usage_hours",
+		"audit_events", "audit_heads", "audit_anchors", "billing_workspaces", "billing_pushes",
+		"usage_requests", "usage_callers", "usage_stored", "usage_orgs", "usage_replicas", "usage_hours", "billing_hours",
 	} {
 		if _, err := d.writes.ExecContext(ctx, "SELECT 1 FROM "+table+" WHERE 1 = 0"); err != nil { //nolint:gosec // one of these
 			return err

@@ -26,6 +26,9 @@
 //     its caches have it; changes wait in memory while the database fails, and each is written with its time, so
 //     that writing it again changes nothing, and two leaders cannot have two rows without an end. A new leader compares
 //     the rows without an end with the present.
+//   - A Pusher appends to a table of others what is to be billed for an interval, when nothing of the interval can come
+//     any more. Rows have IDs that follow from Workspace and interval, so that what is pushed again changes nothing; the
+//     records have the position. Its target is always a PostgreSQL, because others own the table.
 //   - The shipper and those who read have connections of their own. Statements have time limits.
 //   - No URL is logged or in an error: it can have a password.
 package records

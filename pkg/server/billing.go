@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 
@@ -32,14 +33,18 @@ func (a *assembly) loadCostCenters() error {
 	return nil
 }
 
-// billing returns what records, on the leader, what bills depend on. It is nil without a database.
-func (a *assembly) billing() *records.Billing {
+// billing returns what records, on the leader, what bills depend on, and what pushes it to another table. It is empty
+// without a database.
+func (a *assembly) billing() ([]func(context.Context), error) {
 	if a.hub.records == nil {
-		return nil
+		return nil, nil
 	}
 	v := a.views
 	present := billedWorkspaces{v, a.hub.config.Tree}
-	b := records.NewBilling(a.hub.records, present, a.hub.roomForRecords)
+	b, err := records.NewBilling(a.hub.records, present, a.hub.config.Clock, a.hub.roomForRecords, a.hub.registry)
+	if err != nil {
+		return nil, err
+	}
 	a.hub.checks.AddDetail("billing", b.Err)
 	v.ChildWorkspaces.OnChange(func(ws views.Change[*kcptenancyv1alpha1.Workspace]) {
 		org, _ := v.OrgByCluster(ws.Cluster())
@@ -53,7 +58,16 @@ func (a *assembly) billing() *records.Billing {
 		return []any{o.Spec.DisplayName, o.Spec.WorkspaceBilling, o.Status.DeletionRequestedAt}
 	}
 	v.Organizations.Follow(billed, func(o views.Change[*v1alpha1.Organization]) { b.Changed(present.in(o.Object().Name)...) })
-	return b
+	if a.hub.billingTarget == nil {
+		return []func(context.Context){b.Run}, nil
+	}
+	c := a.hub.config
+	p, err := records.NewPusher(a.hub.records, a.hub.billingTarget, b, c.Records.UsageInterval, c.Clock, a.hub.registry)
+	if err != nil {
+		return nil, err
+	}
+	a.hub.checks.AddDetail("billing table", p.Err)
+	return []func(context.Context){b.Run, p.Run}, nil
 }
 
 // billedWorkspaces are the Workspaces in the caches.

@@ -32,6 +32,11 @@ func (h *hub) openRecords() (err error) {
 		return err
 	}
 	h.checks.AddDetail("usage", h.usageWriter.Err)
+	if database, table, ok := h.config.Billing.Table(); ok {
+		if h.billingTarget, err = records.OpenBillingTarget(database, table); err != nil {
+			return fmt.Errorf("--billing-database: %w", err)
+		}
+	}
 	return nil
 }
 
@@ -54,8 +59,11 @@ func (h *hub) roomForRecords() error {
 	return h.storage.Err(storage.DiskStore)
 }
 
-// closeRecords closes the records database.
+// closeRecords closes the records database, and that of the billing table.
 func (h *hub) closeRecords() {
+	if h.billingTarget != nil {
+		_ = h.billingTarget.Close()
+	}
 	if h.records != nil {
 		_ = h.records.Close()
 	}

@@ -61,7 +61,9 @@ type hub struct {
 	shipper     *records.Shipper
 	usage       *usage.Counter
 	usageWriter *records.UsageWriter
-	limits      *httpmw.Limits
+	// billingTarget is nil without a table that gets what is to be billed.
+	billingTarget *records.BillingTarget
+	limits        *httpmw.Limits
 	// tracer is nil without --otlp-endpoint.
 	tracer  *tracing.Tracer
 	storage *storage.Monitor

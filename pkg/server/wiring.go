@@ -247,7 +247,10 @@ func (a *assembly) controllers() (err error) {
 func (a *assembly) run(starting, below context.Context, front *health.Front) error {
 	write := a.writing(below)
 	available := a.whileAvailable
-	billing := a.billing()
+	billing, err := a.billing()
+	if err != nil {
+		return err
+	}
 	a.runViews(below, write)
 	a.runAudit(below)
 	a.runUsage(below)
@@ -271,9 +274,7 @@ func (a *assembly) run(starting, below context.Context, front *health.Front) err
 	if a.hub.usage != nil {
 		leading = append(leading, available(a.measureUsage))
 	}
-	if billing != nil {
-		leading = append(leading, billing.Run)
-	}
+	leading = append(leading, billing...)
 	for _, c := range a.leading {
 		leading = append(leading, available(c.Run))
 	}

@@ -121,6 +121,9 @@ func valueSets() map[string]struct{ values, kinds string } {
 			"Deployment/prod-kedge-hub PodDisruptionBudget/prod-kedge-hub"},
 		"database": {external + "database: {existingSecret: records, port: 6432}\nnetworkPolicy: {enabled: true, database: [{ipBlock: {cidr: 10.1.0.0/16}}]}\nextraEnv: [{name: KEDGE_HUB_SIGN_UPS, value: '3'}]\n",
 			"Deployment/prod-kedge-hub NetworkPolicy/prod-kedge-hub PodDisruptionBudget/prod-kedge-hub Secret/prod-kedge-hub-tls"},
+		"billing table": {external + "database: {existingSecret: records}\nbillingDatabase: {existingSecret: finance, port: 6433}\nconfig: {billing-table: hours}\n" +
+			"networkPolicy: {enabled: true, billingDatabase: [{ipBlock: {cidr: 10.2.0.0/16}}]}\n",
+			"Deployment/prod-kedge-hub NetworkPolicy/prod-kedge-hub PodDisruptionBudget/prod-kedge-hub Secret/prod-kedge-hub-tls"},
 		"ingress": {embedded + "tls: {mode: existingSecret, existingSecret: tls}\ningress: {enabled: true, className: nginx}\n",
 			"Ingress/prod-kedge-hub StatefulSet/prod-kedge-hub"},
 		"ingress, encrypted again": {embedded + "tls: {mode: existingSecret, existingSecret: tls}\ningress: {enabled: true, mode: reencrypt, tlsSecret: public, annotations: {a: b}}\n",
@@ -326,6 +329,27 @@ func TestChart_reachesTheDatabase(t *testing.T) {
 	}
 }
 
+func TestChart_reachesTheBillingTable(t *testing.T) {
+	t.Parallel()
+	objects, _, err := render(valueSets()["billing table"].values)
+	require.NoError(t, err)
+	var deployment appsv1.Deployment
+	require.NoError(t, yaml.Unmarshal(objects["Deployment/prod-kedge-hub"], &deployment))
+	env := deployment.Spec.Template.Spec.Containers[0].Env
+	require.Len(t, env, 2)
+	require.Equal(t, "KEDGE_HUB_BILLING_DATABASE", env[1].Name)
+	require.Equal(t, &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "finance"}, Key: "url"}, env[1].ValueFrom.SecretKeyRef)
+	var policy struct{ Spec struct{ Egress []any } }
+	require.NoError(t, yaml.Unmarshal(objects["NetworkPolicy/prod-kedge-hub"], &policy))
+	opened, err := yaml.Marshal(policy.Spec.Egress[2])
+	require.NoError(t, err)
+	require.YAMLEq(t, `{"ports":[{"port":6433,"protocol":"TCP"}],"to":[{"ipBlock":{"cidr":"10.2.0.0/16"}}]}`, string(opened))
+	var config corev1.ConfigMap
+	require.NoError(t, yaml.Unmarshal(objects["ConfigMap/prod-kedge-hub"], &config))
+	require.Contains(t, config.Data["hub.yaml"], "billing-database-password-file: /etc/kedge-hub/billing-database/password")
+	require.Contains(t, config.Data["hub.yaml"], "billing-table: hours")
+}
+
 func TestChart_refusesWhatCannotRun(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ values, want string }{
@@ -344,6 +368,8 @@ func TestChart_refusesWhatCannotRun(t *testing.T) {
 		"a flag of the chart's":    {embedded + "config: {token-file: /x}", "config.token-file"},
 		"a database twice":         {embedded + "database: {existingSecret: a}\nconfig: {database: none}", "config.database"},
 		"a password elsewhere":     {embedded + "config: {database-password-file: /x}", "database.existingSecret"},
+		"a billing database twice": {embedded + "billingDatabase: {existingSecret: a}\nconfig: {billing-database: b, billing-table: c}", "config.billing-database"},
+		"a billing database alone": {embedded + "billingDatabase: {existingSecret: a}", "config.billing-table"},
 		"a gateway without parent": {embedded + "gateway: {enabled: true}", "parentRefs"},
 		"a gateway without CA":     {embedded + "gateway: {enabled: true, mode: reencrypt, parentRefs: [{name: a}]}", "caConfigMap"},
 	} {

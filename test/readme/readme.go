@@ -1,4 +1,4 @@
-// Package readme has the lines that README.md tells people to type, for the tests that run them.
+// Package readme has the lines that the documents tell people to type, for the tests that run them.
 package readme
 
 import (
@@ -15,6 +15,12 @@ import (
 // Block returns the block of README.md that follows the mark with a name.
 func Block(t testing.TB, name string) string {
 	t.Helper()
+	return BlockOf(t, "README.md", name)
+}
+
+// BlockOf returns the block of a document, named from the root of the project, that follows the mark with a name.
+func BlockOf(t testing.TB, document, name string) string {
+	t.Helper()
 	// A test runs in the directory of its package.
 	dir, err := os.Getwd()
 	require.NoError(t, err)
@@ -25,10 +31,10 @@ func Block(t testing.TB, name string) string {
 		require.NotEqual(t, filepath.Dir(dir), dir, "the test is in no module")
 		dir = filepath.Dir(dir)
 	}
-	raw, err := os.ReadFile(filepath.Join(dir, "README.md"))
+	raw, err := os.ReadFile(filepath.Join(dir, document))
 	require.NoError(t, err)
 	block := regexp.MustCompile("(?s)<!-- " + name + " -->\n```\\w+\n(.*?)```").FindSubmatch(raw)
-	require.NotNil(t, block, "README.md has the block %q between its marks", name)
+	require.NotNil(t, block, "%s has the block %q between its marks", document, name)
 	return string(block[1])
 }
 

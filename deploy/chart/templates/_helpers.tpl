@@ -39,6 +39,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if and .Values.database.existingSecret (hasKey .Values.config "database") }}
 {{- fail "config.database: database.existingSecret sets it" }}
 {{- end }}
+{{- if hasKey .Values.config "billing-database-password-file" }}
+{{- fail "config.billing-database-password-file: give billingDatabase.existingSecret, which has url and password" }}
+{{- end }}
+{{- if and .Values.billingDatabase.existingSecret (or (hasKey .Values.config "billing-database") (not (hasKey .Values.config "billing-table"))) }}
+{{- fail "config.billing-database: billingDatabase.existingSecret sets it, and needs config.billing-table" }}
+{{- end }}
 {{- end }}
 
 {{- /* The flags that the chart sets. */ -}}
@@ -83,6 +89,9 @@ session-key-file: /etc/kedge-hub/sessions/keys
 {{- if .Values.database.existingSecret }}
 database-password-file: /etc/kedge-hub/database/password
 {{- end }}
+{{- if .Values.billingDatabase.existingSecret }}
+billing-database-password-file: /etc/kedge-hub/billing-database/password
+{{- end }}
 {{- with .Values.config }}
 {{ toYaml . }}
 {{- end }}
@@ -99,6 +108,7 @@ database-password-file: /etc/kedge-hub/database/password
 {{- with .Values.ci.caExistingSecret }}{{ $_ := set $secrets "ci-ca" . }}{{ end }}
 {{- with .Values.sessionKeys.existingSecret }}{{ $_ := set $secrets "sessions" . }}{{ end }}
 {{- with .Values.database.existingSecret }}{{ $_ := set $secrets "database" . }}{{ end }}
+{{- with .Values.billingDatabase.existingSecret }}{{ $_ := set $secrets "billing-database" . }}{{ end }}
 {{- toJson $secrets }}
 {{- end }}
 
@@ -133,10 +143,15 @@ spec:
         {{- range .Values.extraArgs }}
         - {{ . | quote }}
         {{- end }}
-      {{- if or .Values.database.existingSecret .Values.extraEnv }}
+      {{- if or .Values.database.existingSecret .Values.billingDatabase.existingSecret .Values.extraEnv }}
       env:
         {{- with .Values.database.existingSecret }}
         - name: KEDGE_HUB_DATABASE
+          valueFrom:
+            secretKeyRef: {name: {{ . }}, key: url}
+        {{- end }}
+        {{- with .Values.billingDatabase.existingSecret }}
+        - name: KEDGE_HUB_BILLING_DATABASE
           valueFrom:
             secretKeyRef: {name: {{ . }}, key: url}
         {{- end }}

@@ -20,6 +20,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/certs"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/kcp/connect"
+	"github.com/faroshq/kedge-hub/pkg/records"
 	"github.com/faroshq/kedge-hub/pkg/server/options"
 )
 
@@ -49,6 +50,7 @@ func Run(ctx context.Context, c options.Config, out io.Writer) error {
 		{"audit-log", unless(c.AuditLogFile != audit.Stdout, "events go to no file"), func(context.Context) error { return checkAuditLog(c) }},
 		{"kcp", unless(!c.Embedded, "it is embedded and starts with the hub"), func(ctx context.Context) error { return checkKCP(ctx, c) }},
 		{"oidc", unless(c.Issuer != nil, "no --oidc-issuer-url"), func(ctx context.Context) error { return checkIssuer(ctx, c) }},
+		{"billing-table", unless(c.Billing.TableName != "", "no --billing-table"), func(ctx context.Context) error { return checkBillingTable(ctx, c) }},
 	} {
 		if check.why != "" {
 			fmt.Fprintf(out, "[ ]%s not checked: %s\n", check.name, check.why)
@@ -125,6 +127,17 @@ func checkAuditLog(c options.Config) error {
 		return fmt.Errorf("--audit-log-file: %s cannot be written, so no file in it can be rotated; give it to the user of the hub, or name another one", dir)
 	}
 	return nil
+}
+
+// checkBillingTable checks that the table takes rows.
+func checkBillingTable(ctx context.Context, c options.Config) error {
+	database, table, _ := c.Billing.Table()
+	target, err := records.OpenBillingTarget(database, table)
+	if err != nil {
+		return flagged("--billing-database", err)
+	}
+	defer func() { _ = target.Close() }()
+	return flagged("--billing-table", target.Check(ctx))
 }
 
 // checkCertificate checks the certificate as a client does.

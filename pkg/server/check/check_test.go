@@ -71,7 +71,10 @@ func TestCheck_saysWhatIsWrongAndWhichFlagMendsIt(t *testing.T) {
 		ok     bool
 		want   string
 	}{
-		"defaults":            {func(*options.Options) {}, true, "[ ]kcp not checked: it is embedded"},
+		"defaults": {func(*options.Options) {}, true, "[ ]kcp not checked: it is embedded"},
+		"no billing table": {func(o *options.Options) {
+			o.Billing.TableName, o.Billing.Database = "hours", "postgres://kedge:hush@127.0.0.1:1/finance"
+		}, false, "[-]billing-table failed: --billing-table: "},
 		"no directory":        {func(o *options.Options) { o.DataDir = write("file", "") + "/below" }, false, "[-]data-dir failed: --data-dir: "},
 		"tokens":              {func(o *options.Options) { o.TokenFile = write("tokens", "hush,alice,1") }, true, "[+]token-file ok"},
 		"bad tokens":          {func(o *options.Options) { o.TokenFile = write("bad-tokens", "hush,alice") }, false, "[-]token-file failed: --token-file: "},

@@ -43,3 +43,43 @@ func TestCostCenters_ofABadFileEndTheStart(t *testing.T) {
 		require.ErrorContains(t, err, test.want, name)
 	}
 }
+
+func TestBillingTable_needsAPostgreSQL(t *testing.T) {
+	t.Parallel()
+	const records, finance = "postgres://kedge@db/records", "postgres://kedge@db/finance"
+	for name, test := range map[string]struct {
+		database, passwordFile        string
+		table, target, targetPassword string
+		url, want                     string
+	}{
+		"none":                    {},
+		"that of the records":     {records, "p", "finance.hours", "", "", records, ""},
+		"another":                 {"", "", "hours", finance, "q", finance, ""},
+		"no table":                {records, "", "", finance, "", "", "--billing-database: gets nothing without --billing-table"},
+		"a password alone":        {records, "", "hours", "", "q", "", "--billing-database-password-file: is the password of --billing-database"},
+		"no records":              {"none", "", "hours", finance, "", "", "--billing-table: what is to be billed is in the records"},
+		"records in SQLite":       {"", "", "hours", "", "", "", "--billing-table: is a table of a PostgreSQL"},
+		"SQLite":                  {records, "", "hours", "sqlite:/hours", "", "", "--billing-database: is a table of a PostgreSQL"},
+		"no URL of a PostgreSQL":  {records, "", "hours", "mysql://hush@db", "", "", "--billing-database: must be postgres://"},
+		"statements, not a name":  {records, "", "hours; DROP TABLE x", "", "", "", "--billing-table: must be TABLE or SCHEMA.TABLE"},
+		"the name of another one": {records, "", "a.b.c", "", "", "", "--billing-table: must be TABLE or SCHEMA.TABLE"},
+	} {
+		o := New()
+		o.DataDir = t.TempDir()
+		o.Records.Database, o.Records.PasswordFile = test.database, test.passwordFile
+		o.Billing.TableName, o.Billing.Database, o.Billing.PasswordFile = test.table, test.target, test.targetPassword
+		c, err := o.Complete()
+		if test.want != "" {
+			require.ErrorContains(t, err, test.want, name)
+			require.NotContains(t, err.Error(), "hush", name)
+			continue
+		}
+		require.NoError(t, err, name)
+		database, _, ok := c.Billing.Table()
+		require.Equal(t, test.url != "", ok, name)
+		require.Equal(t, test.url, database.URL, name)
+		if ok {
+			require.Contains(t, []string{"p", "q"}, database.PasswordFile, name)
+		}
+	}
+}

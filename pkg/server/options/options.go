@@ -357,7 +357,7 @@ func (o Options) Complete() (Config, error) {
 	o.CI.complete(fail)
 	trusted := o.Limits.complete(fail)
 	o.AuditLog.complete(fail)
-	o.Billing.complete(fail)
+	o.Billing.complete(fail, o.Records.Records())
 	o.Bots.complete(fail)
 	o.Storage.complete(fail)
 	o.Policy.complete(fail)
