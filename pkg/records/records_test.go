@@ -261,6 +261,8 @@ func TestShipper_survivesItsDatabase(t *testing.T) {
 		{"its table dropped", do("DROP TABLE audit_events"), func() {}},
 		{"its tables dropped", do("DROP TABLE audit_events, audit_heads, goose_db_version"), func() {}},
 		{"its connections ended", do(disconnect), func() {}},
+		{"full", do(fault("RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'")...), do(faultBody("NULL"))},
+		{"slow", do(fault("PERFORM pg_sleep(2)")...), do(faultBody("NULL"))},
 	} {
 		c.breaks()
 		slowest := time.Duration(0)
@@ -275,6 +277,20 @@ func TestShipper_survivesItsDatabase(t *testing.T) {
 		requireWhole(t, url, r)
 	}
 	require.Equal(t, 0.0, metric(t, r.registry, "kedge_records_lost_total"))
+}
+
+// fault are statements after which each statement that writes audit events does something first.
+func fault(does string) []string {
+	statements := []string{faultBody(does)}
+	for _, table := range []string{"audit_events", "audit_heads"} {
+		statements = append(statements, "CREATE OR REPLACE TRIGGER fault BEFORE INSERT OR UPDATE ON "+table+" FOR EACH STATEMENT EXECUTE FUNCTION fault()")
+	}
+	return statements
+}
+
+// faultBody changes what it does, without a lock on the tables.
+func faultBody(does string) string {
+	return "CREATE OR REPLACE FUNCTION fault() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN " + does + "; RETURN NULL; END $$"
 }
 
 func metric(t testing.TB, registry *prometheus.Registry, name string) float64 {
