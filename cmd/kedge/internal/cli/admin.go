@@ -16,7 +16,7 @@ var (
 	adminUserColumns = table{{"NAME", "name"}, {"DISPLAY NAME", "displayName"}, {"EMAIL", "email"}, {"REGISTRATION", "registration"}, {"PHASE", "phase"}, {"CREATED", "createdAt"},
 		{"ORGANIZATIONS", "orgQuota", wide}, {"PERSONAL ORGANIZATION", "personalOrg", wide}, {"DELETED", "deletionRequestedAt", wide}}
 	adminOrgColumns = table{{"UUID", "uuid"}, {"DISPLAY NAME", "displayName"}, {"PHASE", "phase"}, {"CREATED", "createdAt"}, {"CREATED BY", "createdBy"}, {"WORKSPACES", "workspaceQuota"},
-		{"PERSONAL", "personal", wide}, {"DELETED", "deletionRequestedAt", wide}, {"PURGE AT", "purgeAt", wide}}
+		{"BILLING", "billing"}, {"PERSONAL", "personal", wide}, {"DELETED", "deletionRequestedAt", wide}, {"PURGE AT", "purgeAt", wide}}
 	membershipColumns = table{{"ORGANIZATION", "orgDisplayName"}, {"WORKSPACE", "workspaceDisplayName"}, {"ROLE", "role"}, {"DELETED", "softDeletedAt"},
 		{"ORGANIZATION UUID", "orgUUID", wide}, {"WORKSPACE UUID", "workspaceUUID", wide}}
 )
