@@ -24,7 +24,7 @@ KCP_PACKAGES := ./pkg/kcp/embedded ./cmd/kedge-hub ./test/framework/kcpserver
 UNIT_PACKAGES = $(shell go list ./apis/... ./pkg/... ./cmd/... ./config/... ./test/contract ./test/doubles/... ./test/framework | grep -v -e pkg/kcp/embedded -e cmd/kedge-hub)
 
 .DEFAULT_GOAL := help
-.PHONY: help build image chart run test test-unit test-integration test-e2e test-deploy bench lint lint-portal generate verify clean
+.PHONY: help build build-bigquery image chart run test test-unit test-integration test-e2e test-deploy bench lint lint-portal generate verify clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | awk -F '\t' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -32,6 +32,9 @@ help: ## list the targets
 build: ## build kedge-hub, kedge and kubectl-kedge into bin/
 	go build -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/kedge-hub ./cmd/kedge
 	@ln -sf kedge $(BIN)/kubectl-kedge
+
+build-bigquery: ## build kedge-billing-bigquery into bin/, from a module of its own
+	cd cmd/kedge-billing-bigquery && go build -o $(BIN)/ .
 
 $(MODULE_TOOLS)/kubectl:
 	go build -o $@ k8s.io/kubernetes/cmd/kubectl
@@ -139,9 +142,10 @@ test-integration: build $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex $(BIN)/browse
 test-e2e: build $(BIN)/kedge-hub-failpoints $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex $(BIN)/browser $(BIN)/axe.min.js ## run the built programs, the real kubectl and a browser (RUN=TestKill for a part)
 	KEDGE_TEST_BIN=$(BIN) $(TEST) -count=1 -parallel 4 -timeout 20m -run '$(RUN)' ./test/e2e/...
 
-test-deploy: $(PROMTOOL) $(KUBERNETES)/kube-apiserver ## test what deploy/ has: the chart on a kube-apiserver, alerts and dashboard, the unit, the image (TEST_IMAGE=1: with the real kedge-hub, for which kcp is compiled once more)
+test-deploy: $(PROMTOOL) $(KUBERNETES)/kube-apiserver ## test what deploy/ has: the chart on a kube-apiserver, alerts and dashboard, the unit, kedge-billing-bigquery, the image (TEST_IMAGE=1: with the real kedge-hub, for which kcp is compiled once more)
 	cd test/chart && KEDGE_TEST_KUBERNETES=$(KUBERNETES) go test -count=1 .
 	cd test/promql && KEDGE_TEST_PROMTOOL=$(PROMTOOL) go test -count=1 .
+	cd cmd/kedge-billing-bigquery && go test -count=1 .
 	$(if $(filter 1,$(TEST_IMAGE)),$(MAKE) --no-print-directory image)
 	cd deploy/image && KEDGE_TEST_IMAGE=$(if $(filter 1,$(TEST_IMAGE)),$(IMAGE)) go test -count=1 .
 	@if command -v systemd-analyze >/dev/null; then dir=$$(mktemp -d) && sed -e 's|/usr/local/bin/kedge-hub|/bin/true|' -e '/^EnvironmentFile=/d' deploy/systemd/kedge-hub.service > $$dir/kedge-hub.service && \
