@@ -47,12 +47,12 @@ func WorkspaceState(ws *kcptenancyv1alpha1.Workspace) any {
 
 // rightsOfMembership are the fields of a Membership that rights follow from.
 func rightsOfMembership(m *v1alpha1.Membership) any {
-	return []any{m.Spec.Role, m.Spec.Roles, m.Spec.Sudo, m.Spec.ExpiresAt}
+	return []any{m.Spec.Role, m.Spec.Roles, m.Spec.Sudo, m.Spec.ExpiresAt, m.Spec.Extra}
 }
 
 // RoleOfMembership is the role, and whether they are a manager, that a Membership gives, and for how long.
 func RoleOfMembership(m *v1alpha1.Membership) any {
-	return []any{m.Spec.Role, m.Spec.Manager, m.Spec.ExpiresAt}
+	return []any{m.Spec.Role, m.Spec.Manager, m.Spec.ExpiresAt, m.Spec.Extra}
 }
 
 // OnUserMoved calls f after a change of the fields of a User.

@@ -25,6 +25,13 @@ func MembershipFacts(before, after v1alpha1.MembershipSpec) audit.Facts {
 	if len(after.Roles) > 0 || !slices.Equal(before.Roles, after.Roles) {
 		facts.Roles = tenancy.RoleTexts(after.Roles)
 	}
+	if len(before.Extra) > 0 || len(after.Extra) > 0 {
+		sources := make([]string, 0, len(after.Extra))
+		for _, x := range after.Extra {
+			sources = append(sources, x.Source)
+		}
+		facts.Sources = &sources
+	}
 	if !before.ExpiresAt.Equal(after.ExpiresAt) {
 		facts.ExpiresAt = tenancy.ExpiryText(after.ExpiresAt)
 	}

@@ -27,7 +27,12 @@ func TestMembershipFacts_sayWhatIsTaken(t *testing.T) {
 		"a new manager":  {after: v1alpha1.MembershipSpec{Manager: true}, want: `{"manager":true}`},
 		"all but a role": {before: full, after: v1alpha1.MembershipSpec{Role: v1alpha1.RoleMember}, want: `{"role":"member","roles":[],"sudo":false,"manager":false,"expiresAt":"never"}`},
 		"the role":       {before: full, after: v1alpha1.MembershipSpec{Manager: true, ExpiresAt: &end}, want: `{"role":"none","roles":[],"sudo":false,"manager":true}`},
-		"nothing":        {before: full, after: full, want: `{"role":"admin","roles":["view","a/edit"],"sudo":true,"manager":true}`},
+		"a part that was not given by hand": {
+			before: v1alpha1.MembershipSpec{Role: v1alpha1.RoleMember, Extra: []v1alpha1.MembershipExtra{{Source: "group:g", Role: v1alpha1.RoleViewer}, {Source: "request:r", Sudo: true}}},
+			after:  v1alpha1.MembershipSpec{Role: v1alpha1.RoleMember, Extra: []v1alpha1.MembershipExtra{{Source: "group:g", Role: v1alpha1.RoleViewer}}},
+			want:   `{"role":"member","sources":["group:g"]}`,
+		},
+		"nothing": {before: full, after: full, want: `{"role":"admin","roles":["view","a/edit"],"sudo":true,"manager":true}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -60,7 +60,7 @@ var actions = table{
 	"change member": {{ends: LimitMember}},
 	"demote member": {{ends: LimitMember}},
 	"remove member": {{ends: RemoveMember}},
-	"expire":        {{ends: RemoveMember}},
+	"expire":        {{ends: RemoveMember, when: endsAll}, {ends: LimitMember, when: endsPart}},
 	"promote":       {{gives: "promotion of a member"}},
 
 	"POST " + inOrg + "/invitations":                      {{gives: "invitation"}},
@@ -143,6 +143,11 @@ func ends(e audit.Event) bool {
 	_, ok := endOf(factsOf(e))
 	return ok
 }
+
+// endsAll and endsPart tell whether a Membership ended, or a part of one.
+func endsAll(e audit.Event) bool { return !factsOf(e).Given() }
+
+func endsPart(e audit.Event) bool { return factsOf(e).Given() }
 
 func hasRole(e audit.Event) bool { return factsOf(e).Role != "" }
 

@@ -106,8 +106,9 @@ func disowns(o *v1alpha1.Organization, all []v1alpha1.Membership, s Step) bool {
 			continue
 		}
 		isThere = isThere || m.Spec.UserRef.Name == s.Object
-		creatorStays = creatorStays || m.Spec.UserRef.Name == creator && m.Spec.ExpiresAt == nil &&
-			(o.Spec.Personal || m.Spec.Role.AtLeast(v1alpha1.RoleAdmin))
+		hand := tenancy.HandOf(&m)
+		creatorStays = creatorStays || m.Spec.UserRef.Name == creator && hand.Role != "" && hand.ExpiresAt == nil &&
+			(o.Spec.Personal || hand.Role.AtLeast(v1alpha1.RoleAdmin))
 	}
 	return ends && isThere && !creatorStays
 }
@@ -123,6 +124,7 @@ func editOf(o *v1alpha1.Organization, held *v1alpha1.Membership, s Step, now met
 	case !pending:
 		before = v1alpha1.MembershipChange{
 			Role: held.Spec.Role, Manager: held.Spec.Manager, Sudo: held.Spec.Sudo, Roles: held.Spec.Roles, ExpiresAt: held.Spec.ExpiresAt,
+			Extra: held.Spec.Extra,
 		}
 	}
 	e, ok = s.MemberEdit(before, now)

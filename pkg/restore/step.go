@@ -77,10 +77,18 @@ type Step struct {
 func (s Step) MemberEdit(before v1alpha1.MembershipChange, at metav1.MicroTime) (e tenancy.MemberEdit, ok bool) {
 	e = tenancy.MemberEdit{User: s.Object, Workspace: s.Workspace, By: s.By, At: at}
 	if s.Kind == RemoveMember {
-		e.Remove = true
+		e.Remove, e.Everything = true, true
 		return e, true
 	}
 	f := s.Facts
+	if extra := keptExtra(before.Extra, f.Sources); len(extra) != len(before.Extra) {
+		e.Extra = &extra
+	}
+	if before.Role == "" && !before.Manager {
+		e.Remove = e.Extra != nil && len(*e.Extra) == 0
+		e.Everything = e.Remove
+		return e, e.Extra != nil
+	}
 	role := before.Role
 	if to := v1alpha1.Role(f.Role); f.Role == rest.NoRole {
 		e.NoRole = before.Role != ""
@@ -109,9 +117,19 @@ func (s Step) MemberEdit(before v1alpha1.MembershipChange, at metav1.MicroTime) 
 	}
 	manager := before.Manager && (e.Manager == nil || *e.Manager)
 	if role == "" && !manager {
-		return tenancy.MemberEdit{User: e.User, Workspace: e.Workspace, By: e.By, At: e.At, Remove: true}, true
+		return tenancy.MemberEdit{User: e.User, Workspace: e.Workspace, By: e.By, At: e.At, Remove: true, Everything: true}, true
 	}
-	return e, e.NoRole || e.Role != "" || e.Manager != nil || e.Sudo != nil || e.Roles != nil || e.Expiry != nil
+	return e, e.Extra != nil || e.NoRole || e.Role != "" || e.Manager != nil || e.Sudo != nil || e.Roles != nil || e.Expiry != nil
+}
+
+// keptExtra returns those of the parts whose sources an event names, or all if it says nothing of them.
+func keptExtra(before []v1alpha1.MembershipExtra, named *[]string) (extra []v1alpha1.MembershipExtra) {
+	for _, x := range before {
+		if named == nil || slices.Contains(*named, x.Source) {
+			extra = append(extra, x)
+		}
+	}
+	return extra
 }
 
 // kept returns those of the further roles that an event names.

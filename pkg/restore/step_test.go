@@ -24,6 +24,7 @@ func gives(t *testing.T, before v1alpha1.MembershipSpec, steps ...restore.Step) 
 		o := &v1alpha1.Organization{}
 		e, ok := s.MemberEdit(v1alpha1.MembershipChange{
 			Role: m.Spec.Role, Manager: m.Spec.Manager, Sudo: m.Spec.Sudo, Roles: m.Spec.Roles, ExpiresAt: m.Spec.ExpiresAt,
+			Extra: m.Spec.Extra,
 		}, metav1.NowMicro())
 		if !ok {
 			continue
@@ -39,6 +40,28 @@ func gives(t *testing.T, before v1alpha1.MembershipSpec, steps ...restore.Step) 
 		m.Generation++
 	}
 	return &m.Spec
+}
+
+// What did not come by hand goes with its source, and a Membership without a part goes itself.
+func TestStep_takesPartsThatHaveEnded(t *testing.T) {
+	t.Parallel()
+	request, group := v1alpha1.MembershipExtra{Source: "request:r", Sudo: true}, v1alpha1.MembershipExtra{Source: "group:g", Role: "admin"}
+	both := []v1alpha1.MembershipExtra{request, group}
+	for name, c := range map[string]struct {
+		before v1alpha1.MembershipSpec
+		facts  audit.Facts
+		want   *v1alpha1.MembershipSpec
+	}{
+		"one of them":         {v1alpha1.MembershipSpec{Role: "member", Extra: both}, audit.Facts{Role: "member", Sources: &[]string{"group:g"}}, &v1alpha1.MembershipSpec{Role: "member", Extra: both[1:]}},
+		"all":                 {v1alpha1.MembershipSpec{Role: "member", Extra: both}, audit.Facts{Role: "member", Sources: &[]string{}}, &v1alpha1.MembershipSpec{Role: "member"}},
+		"without one by hand": {v1alpha1.MembershipSpec{Extra: both}, audit.Facts{Sources: &[]string{"group:g"}}, &v1alpha1.MembershipSpec{Extra: both[1:]}},
+		"the last one":        {v1alpha1.MembershipSpec{Extra: both}, audit.Facts{Sources: &[]string{}}, nil},
+		"none":                {v1alpha1.MembershipSpec{Extra: both}, audit.Facts{Role: "member"}, &v1alpha1.MembershipSpec{Extra: both}},
+		"and what was given":  {v1alpha1.MembershipSpec{Role: "admin", Extra: both}, audit.Facts{Role: "member", Sources: &[]string{"request:r"}}, &v1alpha1.MembershipSpec{Role: "member", Extra: both[:1]}},
+	} {
+		require.Equal(t, c.want, gives(t, c.before, restore.Step{Kind: restore.LimitMember, Object: "bob", Workspace: "w", Facts: c.facts}), name)
+	}
+	require.Nil(t, gives(t, v1alpha1.MembershipSpec{Extra: both}, restore.Step{Kind: restore.RemoveMember, Object: "bob", Workspace: "w"}))
 }
 
 func TestStep_takesWhatTheEventTook(t *testing.T) {

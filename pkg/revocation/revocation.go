@@ -114,7 +114,7 @@ func (r *Revocation) onMembership(c views.Change[*v1alpha1.Membership]) {
 	}
 	m, user := c.Object(), c.Object().Spec.UserRef.Name
 	r.Recheck(user)
-	if !c.Ends(func(m *v1alpha1.Membership) any { return []any{m.Spec.Role, m.Spec.Roles} }) {
+	if !c.Ends(func(m *v1alpha1.Membership) any { return []any{m.Spec.Role, m.Spec.Roles, m.Spec.Extra} }) {
 		return
 	}
 	org, ok := r.config.Views.OrgByCluster(c.Cluster())

@@ -39,18 +39,23 @@ func (s Scope) At(o *v1alpha1.Organization, inOrg, inWorkspace *v1alpha1.Members
 	var rows []v1alpha1.MembershipIndexEntry
 	leaving := false
 	for _, m := range []*v1alpha1.Membership{inOrg, inWorkspace} {
-		if m == nil || !m.DeletionTimestamp.IsZero() || Ended(m.Spec.ExpiresAt, now) {
+		if m == nil || !m.DeletionTimestamp.IsZero() {
 			continue
 		}
-		row := v1alpha1.MembershipIndexEntry{OrgUUID: o.Name, WorkspaceUUID: WorkspaceUUID(m), Role: m.Spec.Role, Manager: m.Spec.Manager}
+		e := EffectiveAt(m, now)
+		if e == nil {
+			continue
+		}
+		row := v1alpha1.MembershipIndexEntry{OrgUUID: o.Name, WorkspaceUUID: WorkspaceUUID(m), Role: e.Spec.Role, Manager: e.Spec.Manager}
 		if c, ok := ChangeOf(o, s.User, row.WorkspaceUUID); ok && ChangeApplies(c, m) {
-			if Lowers(m.Spec.Role, c.Role) {
-				row.Role, leaving = c.Role, leaving || c.Cascade
+			after := EffectiveAt(ChangedMembership(m, c), now)
+			if after == nil {
+				after = &v1alpha1.Membership{}
 			}
-			row.Manager = row.Manager && c.Manager
-			if Ended(c.ExpiresAt, now) {
-				row.Role, row.Manager = "", false
+			if Lowers(row.Role, after.Spec.Role) {
+				row.Role, leaving = after.Spec.Role, leaving || c.Cascade
 			}
+			row.Manager = row.Manager && after.Spec.Manager
 		}
 		if (row.Role != "" || row.Manager) && !leaving {
 			rows = append(rows, row)
@@ -71,9 +76,9 @@ func (s Scope) EndOf(o *v1alpha1.Organization, inOrg, inWorkspace *v1alpha1.Memb
 		if m == nil {
 			continue
 		}
-		ends = append(ends, m.Spec.ExpiresAt)
+		ends = append(ends, Ends(m)...)
 		if c, ok := ChangeOf(o, s.User, WorkspaceUUID(m)); ok {
-			ends = append(ends, c.ExpiresAt)
+			ends = append(ends, Ends(ChangedMembership(m, c))...)
 		}
 	}
 	slices.SortFunc(ends, endsFirst)
@@ -133,6 +138,9 @@ const (
 	ThroughOrgAdmin Through = "OrgAdmin"
 	// ThroughMembership is a Membership in the Workspace.
 	ThroughMembership Through = "Membership"
+	// ThroughGroup and ThroughRequest are parts of it that were not given by hand.
+	ThroughGroup   Through = "Group"
+	ThroughRequest Through = "Request"
 	// ThroughDefaultAccess is a Membership in an Organization with default access view.
 	ThroughDefaultAccess Through = "DefaultAccess"
 	// ThroughBot is the role of a Bot.

@@ -55,14 +55,14 @@ func DecideEnding(o *v1alpha1.Organization, memberships []*v1alpha1.Membership, 
 			m = other
 		case other.Spec.Scope == v1alpha1.ScopeOrg && other.Spec.Role.AtLeast(v1alpha1.RoleAdmin) && active(other.Spec.UserRef.Name):
 			admins[other.Spec.UserRef.Name] = true
-			if other.Spec.ExpiresAt == nil {
+			if LastingAdmin(other) {
 				lasting[other.Spec.UserRef.Name] = true
 			}
 		case other.Spec.Scope == v1alpha1.ScopeWorkspace && other.Spec.UserRef.Name == e.User && other.Spec.WorkspaceRef != nil:
 			in = append(in, other.Spec.WorkspaceRef.Name)
 		}
 	}
-	if pending, ok := ChangeOf(o, e.By, ""); e.By != e.User && (!admins[e.By] || ok && !pending.Role.AtLeast(v1alpha1.RoleAdmin)) {
+	if pending, ok := ChangeOf(o, e.By, ""); e.By != e.User && (!admins[e.By] || ok && !HighestRole(ChangedMembership(nil, pending)).AtLeast(v1alpha1.RoleAdmin)) {
 		return nil, errs.New(errs.Forbidden, "you are not an admin of this organization any more")
 	}
 	if m == nil {
@@ -76,16 +76,24 @@ func DecideEnding(o *v1alpha1.Organization, memberships []*v1alpha1.Membership, 
 	}
 	pending, ok := ChangeOf(o, e.User, "")
 	stays := e.Role != "" || e.Expiry != nil
-	if ok = ok && ChangeApplies(pending, m); ok && pending.Role == "" && stays {
+	if ok = ok && ChangeApplies(pending, m); ok && Removes(pending) && stays {
 		return nil, errs.New(errs.Conflict, "user "+e.User+" is being removed at the moment; add them again afterwards")
 	}
 	before := given(m)
-	if ok && pending.Role != "" {
+	if ok && !Removes(pending) {
 		before = pending
+	}
+	if stays && before.Role == "" {
+		return nil, notByHand(e.User)
+	}
+	if !stays {
+		if err := e.checkGroups(before, memberships); err != nil {
+			return nil, err
+		}
 	}
 	c := v1alpha1.MembershipChange{User: e.User, UID: m.UID, Generation: m.Generation, Cascade: e.Cascade, By: e.By, RequestedAt: e.At}
 	if stays {
-		c.Role, c.ExpiresAt = cmp.Or(e.Role, before.Role), before.ExpiresAt
+		c.Role, c.ExpiresAt, c.Extra = cmp.Or(e.Role, before.Role), before.ExpiresAt, before.Extra
 		if e.Expiry != nil {
 			c.ExpiresAt = e.Expiry.At
 		}
@@ -109,7 +117,7 @@ func DecideEnding(o *v1alpha1.Organization, memberships []*v1alpha1.Membership, 
 	if len(still) == 0 && ok && sameGrant(pending, c) && (pending.Cascade || !e.Cascade) {
 		return nil, nil
 	}
-	if m.Spec.Role.AtLeast(v1alpha1.RoleAdmin) && len(lasting) == 0 && (!c.Role.AtLeast(v1alpha1.RoleAdmin) || c.ExpiresAt != nil) {
+	if HandOf(m).Role.AtLeast(v1alpha1.RoleAdmin) && len(lasting) == 0 && (!c.Role.AtLeast(v1alpha1.RoleAdmin) || c.ExpiresAt != nil) {
 		// This is checked first, because a cascade cannot resolve it.
 		only := "the only admin of this organization"
 		if len(admins) > 0 {
@@ -122,6 +130,23 @@ func DecideEnding(o *v1alpha1.Organization, memberships []*v1alpha1.Membership, 
 		return nil, errs.New(errs.Conflict, "user "+e.User+" is still a member of workspaces of this organization; repeat the request with ?cascade=true to remove them there too", still...)
 	}
 	return append(changes, c), nil
+}
+
+// LastingAdmin reports whether a Membership makes an admin by hand who does not end by time.
+func LastingAdmin(m *v1alpha1.Membership) bool {
+	hand := HandOf(m)
+	return hand.Role.AtLeast(v1alpha1.RoleAdmin) && hand.ExpiresAt == nil
+}
+
+// checkGroups refuses a removal while a group gives something that would end with it.
+func (e Ending) checkGroups(before v1alpha1.MembershipChange, memberships []*v1alpha1.Membership) error {
+	extra := slices.Clone(before.Extra)
+	for _, m := range memberships {
+		if e.Cascade && m.Spec.Scope == v1alpha1.ScopeWorkspace && m.Spec.UserRef.Name == e.User {
+			extra = append(extra, ExtrasOf(m)...)
+		}
+	}
+	return givenByGroup(e.User, extra)
 }
 
 // ChangeApplies reports whether a change is still to be carried out on this Membership, or, if

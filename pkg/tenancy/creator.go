@@ -76,7 +76,7 @@ func (c Creator) ReadWorkspace(u *v1alpha1.User, org Org, uuid string) (Workspac
 		return ws, m.Spec.Role
 	}
 	if c, ok := ChangeOf(org.Organization, u.Name, uuid); ok && c.UID == "" {
-		return ws, c.Role
+		return ws, HighestRole(ChangedMembership(nil, c))
 	}
 	// The condition stays True once the creator was added.
 	if !meta.IsStatusConditionTrue(ws.Status.Conditions, v1alpha1.ConditionFirstAdmin) {

@@ -1,7 +1,6 @@
 package tenancy
 
 import (
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,9 +19,16 @@ type Expiry struct{ At *metav1.Time }
 // named.
 func Ended(end *metav1.Time, now time.Time) bool { return end != nil && !now.Before(end.Time) }
 
-// Living returns those of the Memberships that have not ended by time. It changes the slice.
+// Living returns what the Memberships give now, each by EffectiveAt. It changes the slice.
 func Living(memberships []*v1alpha1.Membership, now time.Time) []*v1alpha1.Membership {
-	return slices.DeleteFunc(memberships, func(m *v1alpha1.Membership) bool { return Ended(m.Spec.ExpiresAt, now) })
+	living := memberships[:0]
+	for _, m := range memberships {
+		if e := EffectiveAt(m, now); e != nil {
+			living = append(living, e)
+		}
+	}
+	clear(memberships[len(living):])
+	return living
 }
 
 // ParseExpiry reads an end in RFC 3339. A fraction of a second is cut off, because kcp stores whole
@@ -76,11 +82,11 @@ func endsFirst(a, b *metav1.Time) int {
 // VoidChange reports whether an accepted change is not to be carried out any more: the rights of its
 // author have ended by time, or it creates a Membership that has ended already.
 func VoidChange(c v1alpha1.MembershipChange, now time.Time) bool {
-	return Ended(c.ValidUntil, now) || c.UID == "" && Ended(c.ExpiresAt, now)
+	return Ended(c.ValidUntil, now) || c.UID == "" && EffectiveAt(ChangedMembership(nil, c), now) == nil
 }
 
 // WithExpired returns spec.membershipChanges of the Organization with the removals of Memberships that
-// have ended by time. A change that was accepted for one of them before remains: it may have given
+// have ended by time, and of those parts of others that have. A change that was accepted for one of them before remains: it may have given
 // the Membership another end.
 func WithExpired(o *v1alpha1.Organization, ended []*v1alpha1.Membership, now time.Time) []v1alpha1.MembershipChange {
 	changes := o.Spec.MembershipChanges
@@ -89,9 +95,13 @@ func WithExpired(o *v1alpha1.Organization, ended []*v1alpha1.Membership, now tim
 		if c, ok := ChangeOf(o, user, workspace); ok && ChangeApplies(c, m) || len(changes) >= maxPendingChanges {
 			continue
 		}
-		changes = append(without(changes, user, workspace), v1alpha1.MembershipChange{
-			User: user, Workspace: workspace, UID: m.UID, Generation: m.Generation, RequestedAt: metav1.NewMicroTime(now.Truncate(time.Microsecond)),
-		})
+		var c v1alpha1.MembershipChange
+		if e := EffectiveAt(m, now); e != nil {
+			c = given(e)
+		}
+		c.User, c.Workspace, c.UID, c.Generation = user, workspace, m.UID, m.Generation
+		c.RequestedAt = metav1.NewMicroTime(now.Truncate(time.Microsecond))
+		changes = append(without(changes, user, workspace), c)
 	}
 	return changes
 }

@@ -65,8 +65,8 @@ func (e Entry) BoundRoles() []string {
 // BoundRolesOf returns the roles that a Membership grants in a Workspace that it applies
 // to, in the form of RoleName.
 func BoundRolesOf(m *v1alpha1.Membership) []string {
-	e := Entry{Role: m.Spec.Role, Roles: m.Spec.Roles}
-	if m.Spec.Scope == v1alpha1.ScopeOrg && !m.Spec.Role.AtLeast(v1alpha1.RoleAdmin) {
+	e := Entry{Role: HighestRole(m), Roles: m.Spec.Roles}
+	if m.Spec.Scope == v1alpha1.ScopeOrg && !e.Role.AtLeast(v1alpha1.RoleAdmin) {
 		e.Role = v1alpha1.RoleViewer
 	}
 	return e.BoundRoles()
@@ -92,7 +92,7 @@ type Gate struct {
 	// Roles returns those of spec.roles of that Membership that are bound. It can be nil for
 	// a gate that opens no streams.
 	Roles func(user, org, workspace string) []v1alpha1.RoleRef
-	// Ending reports whether a Membership of the User in the Organization or the Workspace has ended by
+	// Ending reports whether a part of a Membership of the User in the Organization or the Workspace has ended by
 	// time and is not removed yet: kcp may still authorize by it. It can be nil.
 	Ending func(user, org, workspace string) bool
 }

@@ -37,7 +37,7 @@ func Grants(org Org, workspace string, memberships []*v1alpha1.Membership, user 
 		case inWorkspace:
 			role = m.Spec.Role
 		}
-		if !role.AtLeast(v1alpha1.RoleViewer) {
+		if !role.AtLeast(v1alpha1.RoleViewer) && (!inWorkspace || !m.Spec.Sudo) {
 			continue
 		}
 		g := byName[m.Spec.UserRef.Name]
@@ -45,7 +45,7 @@ func Grants(org Org, workspace string, memberships []*v1alpha1.Membership, user 
 			g = &Grant{}
 			byName[m.Spec.UserRef.Name] = g
 		}
-		if !g.Role.AtLeast(role) {
+		if Lowers(role, g.Role) {
 			g.Role = role
 		}
 		if inWorkspace {
@@ -59,7 +59,8 @@ func Grants(org Org, workspace string, memberships []*v1alpha1.Membership, user 
 	}
 	grants := make([]Grant, 0, len(byName))
 	for name, g := range byName {
-		if u, ok := user(name); ok && Active(u) {
+		// Sudo without a role gives nothing.
+		if u, ok := user(name); ok && Active(u) && g.Role.AtLeast(v1alpha1.RoleViewer) {
 			g.User = u
 			grants = append(grants, *g)
 		}

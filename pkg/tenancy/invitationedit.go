@@ -103,8 +103,10 @@ func DecideAcceptance(o *v1alpha1.Organization, i *v1alpha1.Invitation, held *v1
 	if i == nil {
 		return nil, nil, NoSuchInvitation()
 	}
-	if held != nil && Ended(held.Spec.ExpiresAt, now) {
-		return nil, nil, errs.New(errs.Conflict, "your membership there has ended and is being removed at the moment; try again")
+	if held != nil {
+		if held = EffectiveAt(held, now); held == nil {
+			return nil, nil, errs.New(errs.Conflict, "your membership there has ended and is being removed at the moment; try again")
+		}
 	}
 	member, role := hasPlace(o, held, c.By, InvitedWorkspace(i.Spec))
 	pending, _ := InvitationChangeOf(o, i.Name)
@@ -129,7 +131,7 @@ func DecideAcceptance(o *v1alpha1.Organization, i *v1alpha1.Invitation, held *v1
 // which role.
 func hasPlace(o *v1alpha1.Organization, held *v1alpha1.Membership, user, workspace string) (bool, string) {
 	if pending, ok := ChangeOf(o, user, workspace); ok && ChangeApplies(pending, held) {
-		return !Removes(pending), RoleText(pending.Role, pending.Manager)
+		return !Removes(pending), RoleText(HighestRole(ChangedMembership(nil, pending)), pending.Manager)
 	}
 	if held == nil {
 		return false, ""

@@ -175,7 +175,7 @@ func StillInvites(i *v1alpha1.Invitation, inviter *v1alpha1.User, org Org, works
 		if m == nil || m.UID != i.Spec.InvitedBy.MembershipUID {
 			return nil
 		}
-		return m
+		return withoutGroups(m)
 	}
 	s := Scope{User: inviter.Name, Org: org, Workspace: workspace}
 	inOrg, inWorkspace = entitling(inOrg), entitling(inWorkspace)

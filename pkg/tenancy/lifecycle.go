@@ -98,7 +98,7 @@ func Heir(memberships []*v1alpha1.Membership, leaving string, active func(user s
 		if m.Spec.Scope != v1alpha1.ScopeOrg || m.Spec.UserRef.Name == leaving || !m.DeletionTimestamp.IsZero() {
 			continue
 		}
-		if m.Spec.Role.AtLeast(v1alpha1.RoleAdmin) && m.Spec.ExpiresAt == nil && active(m.Spec.UserRef.Name) {
+		if LastingAdmin(m) && active(m.Spec.UserRef.Name) {
 			return nil, false, false
 		}
 		others = append(others, m)
@@ -110,7 +110,7 @@ func Heir(memberships []*v1alpha1.Membership, leaving string, active func(user s
 		if !active(m.Spec.UserRef.Name) {
 			places += 2
 		}
-		if m.Spec.ExpiresAt != nil {
+		if hand := HandOf(m); hand.Role == "" || hand.ExpiresAt != nil {
 			places++
 		}
 		return places

@@ -6,7 +6,9 @@ import (
 )
 
 // Removes reports whether a change removes the Membership.
-func Removes(c v1alpha1.MembershipChange) bool { return c.Role == "" && !c.Manager }
+func Removes(c v1alpha1.MembershipChange) bool {
+	return c.Role == "" && !c.Manager && len(c.Extra) == 0
+}
 
 // RoleText is what a Membership gives, in a sentence.
 func RoleText(role v1alpha1.Role, manager bool) string {
@@ -76,7 +78,7 @@ func (e MemberEdit) CheckManager() error {
 // checkResult refuses an edit after which the Membership would give nothing, or something that needs a role.
 func (e MemberEdit) checkResult(c v1alpha1.MembershipChange) error {
 	switch {
-	case e.Remove || c.Role != "":
+	case e.Remove || c.Role != "" || e.Extra != nil && !e.NoRole:
 		return nil
 	case !c.Manager:
 		return errs.InvalidField("role", "must be admin, member or viewer, but for a manager; a member who is to have nothing is removed")

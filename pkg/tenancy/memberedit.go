@@ -42,8 +42,9 @@ type MemberEdit struct {
 	By string
 	// IdempotencyKey is the hash of the key of the request, or empty.
 	IdempotencyKey string
-	// Add requests a Membership that does not exist yet, Remove its removal.
-	Add, Remove bool
+	// Add requests a Membership that does not exist yet, or the part given by hand of one without it; Remove
+	// requests its removal, which is refused while a group gives something, unless Everything is true.
+	Add, Remove, Everything bool
 	// Role is the role after the change; empty leaves it as it is. NoRole takes it away, which leaves a
 	// manager.
 	Role   v1alpha1.Role
@@ -58,6 +59,8 @@ type MemberEdit struct {
 	Sudo  *bool
 	// Expiry is the end after the change. With nil it stays as it is.
 	Expiry *Expiry
+	// Extra are the parts after the change that were not given by hand. With nil they stay as they are.
+	Extra *[]v1alpha1.MembershipExtra
 	// ValidUntil is the end of the rights of the User in By, or nil.
 	ValidUntil *metav1.Time
 	At         metav1.MicroTime
@@ -70,7 +73,7 @@ func DecideEdit(o *v1alpha1.Organization, held *v1alpha1.Membership, e MemberEdi
 	if pending = pending && ChangeApplies(before, held); !pending && held != nil {
 		before = given(held)
 	}
-	if e.AsManager && before.Role.AtLeast(v1alpha1.RoleAdmin) {
+	if e.AsManager && HighestRole(ChangedMembership(nil, before)).AtLeast(v1alpha1.RoleAdmin) {
 		return nil, RoleTooLow("managers may not change what admins of the workspace have; ask an admin of it")
 	}
 	switch exists := pending || held != nil; {
@@ -80,7 +83,9 @@ func DecideEdit(o *v1alpha1.Organization, held *v1alpha1.Membership, e MemberEdi
 		return nil, nil
 	case exists && Removes(before):
 		return nil, errs.New(errs.Conflict, "user "+e.User+" is being removed at the moment; add them again afterwards")
-	case exists && e.Add:
+	case exists && !e.Remove && !e.Add && before.Role == "" && !before.Manager && e.Extra == nil:
+		return nil, notByHand(e.User)
+	case exists && e.Add && (before.Role != "" || before.Manager):
 		if !sameGrant(before, e.change(v1alpha1.MembershipChange{})) && (held == nil || !MadeWith(held, e.By, e.IdempotencyKey)) {
 			as := RoleText(before.Role, before.Manager)
 			return nil, errs.New(errs.AlreadyExists, "user "+e.User+" is a member already, as "+as+"; change that with PATCH")
@@ -88,6 +93,11 @@ func DecideEdit(o *v1alpha1.Organization, held *v1alpha1.Membership, e MemberEdi
 		return nil, nil
 	case exists && held == nil:
 		return nil, errs.New(errs.Conflict, "user "+e.User+" is being added at the moment; repeat the request afterwards")
+	}
+	if e.Remove && !e.Everything {
+		if err := givenByGroup(e.User, before.Extra); err != nil {
+			return nil, err
+		}
 	}
 	c := e.change(before)
 	if err := e.checkResult(c); err != nil {
@@ -114,7 +124,7 @@ func (e MemberEdit) change(before v1alpha1.MembershipChange) v1alpha1.Membership
 	if e.Remove {
 		return c
 	}
-	c.Role, c.Roles, c.Sudo, c.ExpiresAt, c.Manager = before.Role, before.Roles, before.Sudo, before.ExpiresAt, before.Manager
+	c.Role, c.Roles, c.Sudo, c.ExpiresAt, c.Manager, c.Extra = before.Role, before.Roles, before.Sudo, before.ExpiresAt, before.Manager, before.Extra
 	if e.Role != "" || e.NoRole {
 		c.Role = e.Role
 		if Lowers(before.Role, e.Role) {
@@ -133,38 +143,55 @@ func (e MemberEdit) change(before v1alpha1.MembershipChange) v1alpha1.Membership
 	if e.Expiry != nil {
 		c.ExpiresAt = e.Expiry.At
 	}
+	if e.Extra != nil {
+		c.Extra = *e.Extra
+	}
 	return c
 }
 
 // given returns what a Membership gives, as a change would.
 func given(m *v1alpha1.Membership) v1alpha1.MembershipChange {
-	return v1alpha1.MembershipChange{Role: m.Spec.Role, Manager: m.Spec.Manager, Roles: m.Spec.Roles, Sudo: m.Spec.Sudo, ExpiresAt: m.Spec.ExpiresAt}
+	hand := HandOf(m)
+	return v1alpha1.MembershipChange{
+		Role: hand.Role, Manager: m.Spec.Manager, Roles: m.Spec.Roles, Sudo: hand.Sudo, ExpiresAt: hand.ExpiresAt, Extra: ExtrasOf(m),
+	}
 }
 
 func sameGrant(a, b v1alpha1.MembershipChange) bool {
 	return a.Role == b.Role && a.Manager == b.Manager && a.Sudo == b.Sudo && a.ExpiresAt.Equal(b.ExpiresAt) && len(a.Roles) == len(b.Roles) &&
-		!slices.ContainsFunc(a.Roles, func(r v1alpha1.RoleRef) bool { return !slices.Contains(b.Roles, r) })
+		!slices.ContainsFunc(a.Roles, func(r v1alpha1.RoleRef) bool { return !slices.Contains(b.Roles, r) }) &&
+		len(a.Extra) == len(b.Extra) && !moreExtra(b.Extra, a.Extra)
+}
+
+// moreExtra reports whether a part is in the second list and not in the first.
+func moreExtra(than, extra []v1alpha1.MembershipExtra) bool {
+	return slices.ContainsFunc(extra, func(x v1alpha1.MembershipExtra) bool {
+		return !slices.ContainsFunc(than, func(o v1alpha1.MembershipExtra) bool {
+			return o.Source == x.Source && o.Role == x.Role && o.Sudo == x.Sudo && o.ExpiresAt.Equal(x.ExpiresAt)
+		})
+	})
 }
 
 // ChangedMembership returns the Membership that a change creates or, with held, makes of it.
 func ChangedMembership(held *v1alpha1.Membership, c v1alpha1.MembershipChange) *v1alpha1.Membership {
 	if held == nil {
 		m := NewWorkspaceMembership(c.User, c.Workspace, c.Role, c.Roles, c.Sudo)
-		m.Spec.ExpiresAt, m.Spec.Manager = c.ExpiresAt, c.Manager
+		m.Spec.ExpiresAt, m.Spec.Manager, m.Spec.Extra = c.ExpiresAt, c.Manager, c.Extra
 		Keyed(m, c.By, c.IdempotencyKey)
 		return m
 	}
 	m := held.DeepCopy()
-	m.Spec.Role, m.Spec.Roles, m.Spec.Sudo, m.Spec.ExpiresAt, m.Spec.Manager = c.Role, c.Roles, c.Sudo, c.ExpiresAt, c.Manager
+	m.Spec.Role, m.Spec.Roles, m.Spec.Sudo, m.Spec.ExpiresAt, m.Spec.Manager, m.Spec.Extra = c.Role, c.Roles, c.Sudo, c.ExpiresAt, c.Manager, c.Extra
 	return m
 }
 
 // ReducesMembership reports whether a change takes rights of a Membership away, and gives none.
 func ReducesMembership(m *v1alpha1.Membership, c v1alpha1.MembershipChange) bool {
+	hand := HandOf(m)
 	more := slices.ContainsFunc(c.Roles, func(r v1alpha1.RoleRef) bool { return !slices.Contains(m.Spec.Roles, r) })
-	// A removal has no end.
-	longer := !Removes(c) && endsLater(c.ExpiresAt, m.Spec.ExpiresAt)
-	return m.Spec.Role.AtLeast(c.Role) && !more && !longer && (m.Spec.Sudo || !c.Sudo) && (m.Spec.Manager || !c.Manager)
+	// What is taken away has no end.
+	longer := (c.Role != "" || c.Manager) && endsLater(c.ExpiresAt, hand.ExpiresAt)
+	return hand.Role.AtLeast(c.Role) && !more && !longer && (hand.Sudo || !c.Sudo) && (m.Spec.Manager || !c.Manager) && !moreExtra(ExtrasOf(m), c.Extra)
 }
 
 // WithCreator returns spec.membershipChanges of the Organization with the Membership of the person who

@@ -103,9 +103,15 @@ func (c *comparison) membership(m *v1alpha1.Membership) {
 		c.add(d)
 		return
 	}
-	if tenancy.Ended(m.Spec.ExpiresAt, c.now) {
-		d.ToDo, d.Found = "", "a Membership that ended at "+tenancy.ExpiryText(m.Spec.ExpiresAt)
-		c.add(d.healedBy("organization", c.Organization(org.UUID())))
+	for _, end := range tenancy.Ends(m) {
+		if tenancy.Ended(end, c.now) {
+			d.ToDo, d.Found = "", "a Membership that ended at "+tenancy.ExpiryText(end)
+			if tenancy.EffectiveAt(m, c.now) != nil {
+				d.Found = "a part of a Membership that ended at " + tenancy.ExpiryText(end)
+			}
+			c.add(d.healedBy("organization", c.Organization(org.UUID())))
+			return
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package views
 import (
 	"container/heap"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,7 +27,7 @@ type expiry struct {
 	mu    sync.RWMutex
 	queue ends
 	// over has the ends that were published, in Unix time. They stay over if the clock is set back.
-	over map[Key]int64
+	over map[Key][]int64
 }
 
 type end struct {
@@ -38,23 +39,37 @@ func newExpiry(c clock.WithTicker) *expiry {
 	if c == nil {
 		c = clock.RealClock{}
 	}
-	return &expiry{clock: c, over: map[Key]int64{}}
+	return &expiry{clock: c, over: map[Key][]int64{}}
 }
 
-// endOf is the end of a Membership in Unix time, which is positive, or zero for none.
-func endOf(m *v1alpha1.Membership) int64 {
+// endsOf returns the ends of the parts of a Membership in Unix time, which is positive.
+func endsOf(m *v1alpha1.Membership) (ends []int64) {
 	if m == nil {
-		return 0
+		return nil
 	}
-	return unixEnd(m.Spec.ExpiresAt)
+	for _, at := range tenancy.Ends(m) {
+		ends = append(ends, unixEnd(at))
+	}
+	return ends
 }
 
-// endOfWorkspace is endOf for a child Workspace.
-func endOfWorkspace(ws *kcptenancyv1alpha1.Workspace) int64 {
-	if ws == nil || ws.Annotations[v1alpha1.ExpiresAtAnnotation] == "" {
-		return 0
+// firstEnd is the soonest one of endsOf, or zero.
+func firstEnd(m *v1alpha1.Membership) int64 {
+	if ends := endsOf(m); len(ends) > 0 {
+		return slices.Min(ends)
 	}
-	return unixEnd(tenancy.WorkspaceOf("", ws).ExpiresAt)
+	return 0
+}
+
+// endsOfWorkspace is endsOf for a child Workspace.
+func endsOfWorkspace(ws *kcptenancyv1alpha1.Workspace) []int64 {
+	if ws == nil || ws.Annotations[v1alpha1.ExpiresAtAnnotation] == "" {
+		return nil
+	}
+	if at := tenancy.WorkspaceOf("", ws).ExpiresAt; at != nil {
+		return []int64{unixEnd(at)}
+	}
+	return nil
 }
 
 func unixEnd(at *metav1.Time) int64 {
@@ -64,20 +79,25 @@ func unixEnd(at *metav1.Time) int64 {
 	return max(1, at.Unix())
 }
 
-// change follows a change of an end in Unix time, which is zero for none.
-func (e *expiry) change(key Key, was, is int64) {
-	if was == is {
+// change follows a change of ends in Unix time.
+func (e *expiry) change(key Key, was, is []int64) {
+	if slices.Equal(was, is) {
 		return
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	delete(e.over, key)
-	if is != 0 {
-		heap.Push(&e.queue, end{key, is})
+	over := slices.DeleteFunc(e.over[key], func(at int64) bool { return !slices.Contains(is, at) })
+	if e.over[key] = over; len(over) == 0 {
+		delete(e.over, key)
+	}
+	for _, at := range is {
+		if !slices.Contains(was, at) {
+			heap.Push(&e.queue, end{key, at})
+		}
 	}
 }
 
-// ended reports whether a Membership with this end gives nothing any more.
+// ended reports whether what has this end gives nothing any more.
 func (e *expiry) ended(key Key, at int64) bool {
 	if at == 0 {
 		return false
@@ -87,7 +107,23 @@ func (e *expiry) ended(key Key, at int64) bool {
 	}
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	return e.over[key] == at
+	return slices.Contains(e.over[key], at)
+}
+
+// effective returns what a Membership gives now, or nil if that is nothing.
+func (e *expiry) effective(m *v1alpha1.Membership, key Key) *v1alpha1.Membership {
+	if len(m.Spec.Extra) == 0 {
+		if e.ended(key, unixEnd(m.Spec.ExpiresAt)) {
+			return nil
+		}
+		return m
+	}
+	return tenancy.Effective(m, func(at *metav1.Time) bool { return e.ended(key, unixEnd(at)) })
+}
+
+// partEnded reports whether a part of a Membership has ended.
+func (e *expiry) partEnded(m *v1alpha1.Membership, key Key) bool {
+	return slices.ContainsFunc(endsOf(m), func(at int64) bool { return e.ended(key, at) })
 }
 
 // due takes what is over by now from the queue. Some of it may have another end by now.
@@ -101,10 +137,15 @@ func (e *expiry) due() (over []end) {
 	return over
 }
 
-func (e *expiry) setOver(past end) {
+// setOver reports whether the end was not published before.
+func (e *expiry) setOver(past end) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.over[past.key] = past.at
+	if slices.Contains(e.over[past.key], past.at) {
+		return false
+	}
+	e.over[past.key] = append(e.over[past.key], past.at)
+	return true
 }
 
 // ends is a heap with the soonest end first.
@@ -140,13 +181,16 @@ func (v *Views) expire(ctx context.Context) {
 func (v *Views) publishEnds() {
 	for _, past := range v.memberships.expiry.due() {
 		m, ok := v.Memberships.Get(past.key.Cluster, past.key.Name)
-		if !ok || endOf(m) != past.at {
+		if !ok || !slices.Contains(endsOf(m), past.at) || !v.memberships.expiry.setOver(past) {
 			continue
 		}
-		v.memberships.expiry.setOver(past)
 		v.memberships.touch(m.Spec.UserRef.Name)
 		v.metrics.expired.Inc()
-		v.Memberships.publish(past.key.Cluster, Change[*v1alpha1.Membership]{Old: m})
+		before := tenancy.Effective(m, func(at *metav1.Time) bool { return at != nil && unixEnd(at) < past.at })
+		if before == nil {
+			continue
+		}
+		v.Memberships.publish(past.key.Cluster, Change[*v1alpha1.Membership]{Old: before, New: v.memberships.expiry.effective(m, past.key)})
 	}
 }
 
@@ -154,10 +198,9 @@ func (v *Views) publishWorkspaceEnds() {
 	e := v.topology.expiry
 	for _, past := range e.due() {
 		ws, ok := v.ChildWorkspaces.Get(past.key.Cluster, past.key.Name)
-		if !ok || endOfWorkspace(ws) != past.at {
+		if !ok || !slices.Contains(endsOfWorkspace(ws), past.at) || !e.setOver(past) {
 			continue
 		}
-		e.setOver(past)
 		ended := ws.DeepCopy()
 		if tenancy.MarkEnded(tenancy.WorkspaceOf("", ws), ended.Annotations, time.Unix(past.at, 0)) {
 			v.ChildWorkspaces.publish(past.key.Cluster, Change[*kcptenancyv1alpha1.Workspace]{Old: ws, New: ended})
@@ -165,8 +208,8 @@ func (v *Views) publishWorkspaceEnds() {
 	}
 }
 
-// Expired returns the Memberships in an Organization that have ended by time and are not removed yet,
-// in no order.
+// Expired returns the Memberships in an Organization that have ended by time, or of which a part has, and
+// which is not removed yet, in no order.
 func (v *Views) Expired(orgCluster string) (expired []*v1alpha1.Membership) {
 	e := v.memberships.expiry
 	e.mu.RLock()
@@ -178,14 +221,14 @@ func (v *Views) Expired(orgCluster string) (expired []*v1alpha1.Membership) {
 	}
 	e.mu.RUnlock()
 	for _, key := range keys {
-		if m, ok := v.Memberships.Get(key.Cluster, key.Name); ok && e.ended(key, endOf(m)) {
+		if m, ok := v.Memberships.Get(key.Cluster, key.Name); ok && e.partEnded(m, key) {
 			expired = append(expired, m)
 		}
 	}
 	return expired
 }
 
-// Ending reports whether a Membership of the User in the Organization or its Workspace has ended by
+// Ending reports whether a part of a Membership of the User in the Organization or its Workspace has ended by
 // time and is not removed yet.
 func (v *Views) Ending(user, org, workspace string) bool {
 	o, ok := v.Org(org)

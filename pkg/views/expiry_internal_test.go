@@ -103,7 +103,7 @@ func TestExpiry_isNotPublishedAfterItMoved(t *testing.T) {
 	l.clock.Step(2 * time.Hour)
 	require.True(t, l.gives())
 	for _, past := range l.expiry.due() {
-		require.NotEqual(t, endOf(l.list.m), past.at)
+		require.NotEqual(t, firstEnd(l.list.m), past.at)
 	}
 }
 
@@ -115,6 +115,57 @@ func TestExpiry_thatIsZeroHasEnded(t *testing.T) {
 		l.set(new(metav1.Unix(unix, 0)))
 		require.False(t, l.gives())
 	}
+}
+
+// A part of a Membership ends in its second, and the rest stays. Until the part is removed, the gate is told
+// that something has ended.
+func TestExpiry_endsAPartOfAMembership(t *testing.T) {
+	t.Parallel()
+	l := newLimited()
+	key := Key{"org1", tenancy.MembershipName("bob", wsUUID)}
+	set := func(m *v1alpha1.Membership) {
+		was := l.list.m
+		l.list.m = m
+		l.membership("org1", was, m)
+	}
+	role := func() v1alpha1.Role {
+		m, ok := l.Membership("org1", key.Name)
+		require.True(t, ok)
+		require.Equal(t, m, l.MembershipsOf("bob")[0])
+		require.Equal(t, m, l.MembershipsAt("org1", wsUUID)[0])
+		return m.Spec.Role
+	}
+	m := at("org1", tenancy.NewMembership("bob", wsUUID, v1alpha1.RoleMember))
+	m.Spec.Extra = []v1alpha1.MembershipExtra{
+		{Source: "request:1", Role: v1alpha1.RoleAdmin, ExpiresAt: new(metav1.NewTime(l.clock.Now().Add(time.Minute)))},
+		{Source: "request:2", Sudo: true, ExpiresAt: new(metav1.NewTime(l.clock.Now().Add(2 * time.Minute)))},
+	}
+	set(m)
+	require.Equal(t, v1alpha1.RoleAdmin, role())
+	require.True(t, l.sudo("bob", key))
+	require.False(t, l.ending("bob", key))
+	l.clock.Step(time.Minute - time.Millisecond)
+	require.Equal(t, v1alpha1.RoleAdmin, role(), "nothing ends early")
+	l.clock.Step(time.Millisecond)
+	require.Equal(t, v1alpha1.RoleMember, role())
+	require.True(t, l.ending("bob", key))
+	require.True(t, l.sudo("bob", key), "the other part is not over")
+
+	over := l.expiry.due()
+	require.Contains(t, over, end{key, l.clock.Now().Unix()})
+	require.True(t, l.expiry.setOver(end{key, l.clock.Now().Unix()}))
+	require.False(t, l.expiry.setOver(end{key, l.clock.Now().Unix()}), "it is published once")
+	l.clock.SetTime(l.clock.Now().Add(-10 * time.Minute))
+	require.Equal(t, v1alpha1.RoleMember, role(), "a clock that is set back undoes nothing")
+
+	rest := m.DeepCopy()
+	rest.Spec.Extra = rest.Spec.Extra[1:]
+	set(rest)
+	require.False(t, l.ending("bob", key), "the part was removed")
+	l.clock.Step(12 * time.Minute)
+	require.Equal(t, v1alpha1.RoleMember, role())
+	require.False(t, l.sudo("bob", key))
+	require.NotEmpty(t, l.expiry.due(), "the end of the part that stayed comes as well")
 }
 
 // A Workspace whose time is over is soft-deleted in each answer, and for those who follow it.

@@ -36,7 +36,7 @@ func (v *Views) IndexedMemberships(user string) []tenancy.IndexedMembership {
 	for _, m := range v.MembershipsOf(user) {
 		cluster := kcp.ClusterOf(m)
 		org, ok := v.OrgByCluster(cluster)
-		if !ok || org.Organization == nil || !m.DeletionTimestamp.IsZero() {
+		if !ok || org.Organization == nil || !m.DeletionTimestamp.IsZero() || m.Spec.Role == "" && !m.Spec.Manager {
 			continue
 		}
 		if _, ok := firstAdmins[cluster]; !ok {

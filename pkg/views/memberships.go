@@ -40,11 +40,11 @@ type person struct {
 }
 
 // place is the key of a person's Membership, and the fields of it that every proxied
-// request needs. end is in Unix time, or zero.
+// request needs. end is in Unix time, or zero. One of several parts is looked up.
 type place struct {
 	Key
-	sudo bool
-	end  int64
+	sudo, parts bool
+	end         int64
 }
 
 func newMemberships(e *expiry) *memberships {
@@ -62,7 +62,7 @@ func (m *memberships) index(_ string, old, new *v1alpha1.UserMembershipIndex) {
 }
 
 func (m *memberships) membership(cluster string, old, new *v1alpha1.Membership) {
-	m.expiry.change(keyOf(Change[*v1alpha1.Membership]{old, new}.Object()), endOf(old), endOf(new))
+	m.expiry.change(keyOf(Change[*v1alpha1.Membership]{old, new}.Object()), endsOf(old), endsOf(new))
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if old != nil {
@@ -70,7 +70,7 @@ func (m *memberships) membership(cluster string, old, new *v1alpha1.Membership) 
 	}
 	if new != nil {
 		m.change(new.Spec.UserRef.Name, func(p *person) {
-			p.enter(place{Key{cluster, new.Name}, new.Spec.Sudo && new.DeletionTimestamp.IsZero(), endOf(new)})
+			p.enter(place{Key{cluster, new.Name}, new.Spec.Sudo && new.DeletionTimestamp.IsZero(), len(new.Spec.Extra) > 0, firstEnd(new)})
 		})
 	}
 }
@@ -131,7 +131,7 @@ func (m *memberships) entries(user string, clusterOf func(org string) string) []
 	until := int64(0)
 	rows = slices.Clip(tenancy.Honoured(index.Spec.Entries, func(org, workspace string) (*v1alpha1.Membership, bool) {
 		found, ok := m.Membership(clusterOf(org), tenancy.MembershipName(user, workspace))
-		if end := endOf(found); ok && end != 0 && (until == 0 || end < until) {
+		if end := firstEnd(found); ok && end != 0 && (until == 0 || end < until) {
 			until = end
 		}
 		return found, ok
@@ -193,37 +193,56 @@ func (m *memberships) MembershipsOf(user string) []*v1alpha1.Membership {
 	return all
 }
 
-func (m *memberships) sudo(user string, key Key) bool {
+// at returns the place of a User, or none.
+func (m *memberships) at(user string, key Key) place {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	p := m.people[user]
-	return p != nil && slices.ContainsFunc(p.places, func(in place) bool {
-		return in.Key == key && in.sudo && !m.expiry.ended(key, in.end)
-	})
+	if p := m.people[user]; p != nil {
+		if i := slices.IndexFunc(p.places, func(in place) bool { return in.Key == key }); i >= 0 {
+			return p.places[i]
+		}
+	}
+	return place{}
+}
+
+func (m *memberships) sudo(user string, key Key) bool {
+	in := m.at(user, key)
+	if in.parts {
+		found, ok := m.Membership(key.Cluster, key.Name)
+		return ok && found.Spec.Sudo && found.DeletionTimestamp.IsZero()
+	}
+	return in.sudo && !m.expiry.ended(key, in.end)
 }
 
 func (m *memberships) ending(user string, key Key) bool {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	p := m.people[user]
-	return p != nil && slices.ContainsFunc(p.places, func(in place) bool {
-		return in.end != 0 && in.Key == key && m.expiry.ended(key, in.end)
-	})
+	in := m.at(user, key)
+	if in.parts {
+		found, ok := m.lister.Get(key.Cluster, key.Name)
+		return ok && m.expiry.partEnded(found, key)
+	}
+	return in.end != 0 && m.expiry.ended(key, in.end)
 }
 
-// living drops the Memberships that have ended by time.
+// living returns what the Memberships give now, without those that have ended by time. It changes the slice.
 func (m *memberships) living(all []*v1alpha1.Membership) []*v1alpha1.Membership {
-	return slices.DeleteFunc(all, func(o *v1alpha1.Membership) bool { return m.expiry.ended(keyOf(o), endOf(o)) })
+	living := all[:0]
+	for _, o := range all {
+		if e := m.expiry.effective(o, keyOf(o)); e != nil {
+			living = append(living, e)
+		}
+	}
+	clear(all[len(living):])
+	return living
 }
 
 // Membership finds a Membership by name. orgCluster is the logical cluster of the Org's own
-// workspace, here and below.
+// workspace, here and below. The Membership is as tenancy.Effective returns it, here and elsewhere.
 func (m *memberships) Membership(orgCluster, name string) (*v1alpha1.Membership, bool) {
 	found, ok := m.lister.Get(orgCluster, name)
-	if !ok || m.expiry.ended(Key{orgCluster, name}, endOf(found)) {
-		return nil, false
+	if ok {
+		found = m.expiry.effective(found, Key{orgCluster, name})
 	}
-	return found, true
+	return found, ok && found != nil
 }
 
 // MembershipsIn returns the Memberships in an Org, in no order.

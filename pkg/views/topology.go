@@ -92,7 +92,7 @@ func (t *topology) workspace(cluster string, old, new *kcptenancyv1alpha1.Worksp
 		}
 		return
 	}
-	t.expiry.change(keyOf(Change[*kcptenancyv1alpha1.Workspace]{old, new}.Object()), endOfWorkspace(old), endOfWorkspace(new))
+	t.expiry.change(keyOf(Change[*kcptenancyv1alpha1.Workspace]{old, new}.Object()), endsOfWorkspace(old), endsOfWorkspace(new))
 	if old != nil {
 		remove(t.workspaces, cluster, old.Name)
 		delete(t.keyOf, old.Spec.Cluster)

@@ -58,6 +58,9 @@ type AuditFacts struct {
 	Sudo  *bool     `json:"sudo,omitempty"`
 	// Manager says whether a member of a workspace is to manage it.
 	Manager *bool `json:"manager,omitempty"`
+	// Sources are those of the parts of a Membership that were not given by hand, as they are afterwards. An
+	// empty list takes all.
+	Sources *[]string `json:"sources,omitempty"`
 	// ExpiresAt is the end of the Membership or the Workspace in RFC 3339, or "never" if it is taken off.
 	ExpiresAt string `json:"expiresAt,omitempty"`
 	// Cascade is true for a removal from an Organization with all its Workspaces.

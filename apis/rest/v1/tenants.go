@@ -130,7 +130,8 @@ type Member struct {
 	Sources   []MemberSource `json:"sources"`
 }
 
-// MemberSource is a part of a membership. Source is hand.
+// MemberSource is a part of a membership. Source is hand for what an admin gave, request: and the ID of a request,
+// or group: and the ID of the mapping of a group.
 type MemberSource struct {
 	Source    string       `json:"source"`
 	Role      Role         `json:"role,omitempty"`

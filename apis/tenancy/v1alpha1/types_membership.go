@@ -36,7 +36,8 @@ type Membership struct {
 // +kubebuilder:validation:XValidation:rule="self.scope == 'workspace' || !has(self.sudo) || !self.sudo",message="sudo is for scope workspace only"
 // +kubebuilder:validation:XValidation:rule="self.scope == 'workspace' || !has(self.roles) || size(self.roles) == 0",message="roles are for scope workspace only"
 // +kubebuilder:validation:XValidation:rule="self.scope == 'workspace' || !has(self.manager) || !self.manager",message="manager is for scope workspace only"
-// +kubebuilder:validation:XValidation:rule="has(self.role) || has(self.manager) && self.manager",message="role is required, but for a manager"
+// +kubebuilder:validation:XValidation:rule="self.scope == 'workspace' || !has(self.extra) || !self.extra.exists(x, has(x.sudo) && x.sudo)",message="sudo is for scope workspace only"
+// +kubebuilder:validation:XValidation:rule="has(self.role) || has(self.manager) && self.manager || has(self.extra) && size(self.extra) > 0",message="role is required, but for a manager and where extra gives something"
 // +kubebuilder:validation:XValidation:rule="has(self.role) || !(has(self.sudo) && self.sudo) && !(has(self.roles) && size(self.roles) > 0)",message="sudo and roles need a role"
 type MembershipSpec struct {
 	// userRef refers to the User by metadata.name. Immutable.
@@ -52,7 +53,7 @@ type MembershipSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="workspaceRef is immutable"
 	WorkspaceRef *NamedRef `json:"workspaceRef,omitempty"`
 	// role is the role of the User: admin, member or viewer. An admin of an Organization is an
-	// admin of all its Workspaces. Absent for a manager without one.
+	// admin of all its Workspaces. Absent for a manager without one, and where nothing was given by hand.
 	// +optional
 	Role Role `json:"role,omitempty"`
 	// manager allows the User to manage the definition and the members of the Workspace, without
@@ -79,6 +80,34 @@ type MembershipSpec struct {
 	Sudo bool `json:"sudo,omitempty"`
 	// expiresAt is the time from which on the Membership gives nothing. The hub removes it then.
 	// Absent means that it does not end by time. An Organization keeps an admin without it.
+	// +optional
+	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
+	// extra are the parts that were not given by hand: by an AccessRequest or by a group of the identity
+	// provider. The Membership gives the highest role of its parts that have not ended. expiresAt, role,
+	// sudo, roles and manager are of the part given by hand. Set by the hub.
+	// +optional
+	// +listType=map
+	// +listMapKey=source
+	// +kubebuilder:validation:MaxItems=64
+	Extra []MembershipExtra `json:"extra,omitempty"`
+}
+
+// MembershipExtra is a part of a Membership that was not given by hand: a role, or sudo.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.role) != (has(self.sudo) && self.sudo)",message="a part gives either a role or sudo"
+type MembershipExtra struct {
+	// source is what gave it: "request:" and the ID of an AccessRequest, or "group:" and the ID of the
+	// mapping of a group.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^(request|group):[0-9a-z]([-0-9a-z]*[0-9a-z])?$`
+	Source string `json:"source"`
+	// role is the role that it gives. Absent for sudo.
+	// +optional
+	Role Role `json:"role,omitempty"`
+	// sudo gives what spec.sudo gives. For scope workspace only. Defaults to false.
+	// +optional
+	Sudo bool `json:"sudo,omitempty"`
+	// expiresAt is the time from which on it gives nothing. Absent means that it does not end by time.
 	// +optional
 	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
 }

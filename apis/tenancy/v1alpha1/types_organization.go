@@ -140,8 +140,8 @@ type MembershipChange struct {
 	// Membership with a newer generation is not changed.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
-	// role is the role after the change. Absent, unless manager is true, means that the Membership
-	// is removed.
+	// role is the role after the change. Absent, unless manager is true or extra has a part, means that
+	// the Membership is removed.
 	// +optional
 	Role Role `json:"role,omitempty"`
 	// manager is the spec.manager of the Membership after the change. Defaults to false.
@@ -158,6 +158,11 @@ type MembershipChange struct {
 	// expiresAt is the spec.expiresAt of the Membership after the change.
 	// +optional
 	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
+	// extra is the whole spec.extra of the Membership after the change.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Extra []MembershipExtra `json:"extra,omitempty"`
 	// cascade removes the Memberships of the User in Workspaces of the Organization too,
 	// before the one of the Organization. Defaults to false.
 	// +optional

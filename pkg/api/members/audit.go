@@ -18,7 +18,11 @@ func (h *Handler) intentOf(scope *tenancy.Scope, e tenancy.MemberEdit) httpmw.In
 		return i
 	}
 	held, ok := h.member(scope, e.User)
-	if !e.Add && e.Workspace != "" && (e.Role != "" || e.NoRole) && (!ok || tenancy.Lowers(held.Spec.Role, e.Role)) {
+	hand := v1alpha1.MembershipExtra{}
+	if ok {
+		hand = tenancy.HandOf(held)
+	}
+	if !e.Add && e.Workspace != "" && (e.Role != "" || e.NoRole) && (!ok || tenancy.Lowers(hand.Role, e.Role)) {
 		// A lower role takes what is not given with it. An unknown role counts as higher.
 		none, no := []v1alpha1.RoleRef{}, false
 		e.Roles, e.Sudo = cmp.Or(e.Roles, &none), cmp.Or(e.Sudo, &no)
@@ -26,7 +30,7 @@ func (h *Handler) intentOf(scope *tenancy.Scope, e tenancy.MemberEdit) httpmw.In
 	i.Reduces = ok && !e.Add && (e.Role != "" || e.NoRole || e.Manager != nil || e.Roles != nil || e.Sudo != nil || e.Expiry != nil)
 	if e.Role != "" {
 		i.Facts.Role = string(e.Role)
-		i.Reduces = i.Reduces && tenancy.Lowers(held.Spec.Role, e.Role)
+		i.Reduces = i.Reduces && tenancy.Lowers(hand.Role, e.Role)
 	}
 	if e.NoRole {
 		i.Facts.Role = rest.NoRole
@@ -37,7 +41,7 @@ func (h *Handler) intentOf(scope *tenancy.Scope, e tenancy.MemberEdit) httpmw.In
 	}
 	if e.Expiry != nil && (e.Expiry.At != nil || !e.Add) {
 		i.Facts.ExpiresAt = tenancy.ExpiryText(e.Expiry.At)
-		i.Reduces = i.Reduces && tenancy.EndsSooner(e.Expiry.At, held.Spec.ExpiresAt)
+		i.Reduces = i.Reduces && tenancy.EndsSooner(e.Expiry.At, hand.ExpiresAt)
 	}
 	if e.Sudo != nil && (*e.Sudo || !e.Add) {
 		i.Facts.Sudo = e.Sudo

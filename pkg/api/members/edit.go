@@ -110,8 +110,8 @@ func (h *Handler) edit(r *http.Request, scope *tenancy.Scope, by *httpmw.Author,
 		if err := reads.Wait(); err != nil {
 			return nil, nil, err
 		}
-		if held != nil && tenancy.Ended(held.Spec.ExpiresAt, h.Rights.Clock.Now()) {
-			if held = nil; e.Add {
+		if held != nil {
+			if held = tenancy.EffectiveAt(held, h.Rights.Clock.Now()); held == nil && e.Add {
 				return nil, nil, errs.New(errs.Conflict, "the membership of "+e.User+" has ended and is being removed at the moment; add them again afterwards")
 			}
 		}

@@ -98,6 +98,45 @@ func TestExpiry_thatHasComeIsTheEnd(t *testing.T) {
 	}
 }
 
+// PATCH and POST are about the part that was given by hand, DELETE takes it and what came by request.
+func TestParts_areShownAndLeftToWhatGaveThem(t *testing.T) {
+	t.Parallel()
+	end := tomorrow()
+	request := v1alpha1.MembershipExtra{Source: "request:r", Role: v1alpha1.RoleAdmin, ExpiresAt: &end}
+	group := v1alpha1.MembershipExtra{Source: "group:g", Role: v1alpha1.RoleMember}
+	has := func(role v1alpha1.Role, extra ...v1alpha1.MembershipExtra) *fixture {
+		f := newFixture(t)
+		m := apitest.Membership("frank", apitest.Dev, role)
+		m.UID, m.Generation, m.ResourceVersion, m.Spec.Extra = "parts", 1, apitest.FirstVersion, extra
+		m.Status.ObservedGeneration = 1
+		f.world.PutMembership(apitest.Acme, m)
+		f.store.held[m.Name] = m
+		return f
+	}
+	f := has(v1alpha1.RoleViewer, request, group)
+	sources := []any{
+		map[string]any{"source": "hand", "role": "viewer"},
+		map[string]any{"source": "request:r", "role": "admin", "expiresAt": end.UTC().Format(time.RFC3339)},
+		map[string]any{"source": "group:g", "role": "member"},
+	}
+	shown := f.do(apitest.Admin, http.MethodGet, inDev+"/members/frank", "").Object(t, http.StatusOK)
+	require.Equal(t, sources, shown["sources"])
+	require.Equal(t, "admin", shown["role"])
+	require.Equal(t, end.UTC().Format(time.RFC3339), shown["expiresAt"])
+	causes := refusedCauses(t, f.remove(apitest.Admin, inDev, "frank"))
+	require.Equal(t, metav1.CauseType(tenancy.CauseGroup), causes[0].Type)
+	require.Equal(t, "g", causes[0].Field, "it names the mapping")
+	require.Empty(t, f.store.writes)
+
+	f = has("", group)
+	causes = refusedCauses(t, f.patch(apitest.Admin, inDev, "frank", `{"role": "admin"}`))
+	require.Equal(t, metav1.CauseType(tenancy.CauseNotByHand), causes[0].Type)
+	require.Empty(t, f.store.writes)
+
+	f = has(v1alpha1.RoleViewer, request)
+	require.Equal(t, http.StatusNoContent, f.remove(apitest.Admin, inDev, "frank").Code)
+}
+
 // The cache may be behind: the end of an author counts by what kcp has, at the time of the write.
 func TestGrant_ofAnAdminWhoseRightHasEndedIsRefused(t *testing.T) {
 	t.Parallel()

@@ -62,6 +62,9 @@ func (h *Handler) Mount(r chi.Router) {
 
 func (h *Handler) viewOf(m *v1alpha1.Membership) rest.Member {
 	u, _ := h.Views.ByName(m.Spec.UserRef.Name)
+	if e := tenancy.EffectiveAt(m, h.Rights.Clock.Now()); e != nil {
+		m = e
+	}
 	return wire.Member(m, u)
 }
 
@@ -225,5 +228,8 @@ func refs(scope *tenancy.Scope, user string) []tenancy.Ref {
 // indexed reports whether the User's index has the row with what the Membership gives.
 func (h *Handler) indexed(org, workspace string, m *v1alpha1.Membership) bool {
 	row := tenancy.Row(h.Views.Index(m.Spec.UserRef.Name), org, workspace)
+	if m.Spec.Role == "" && !m.Spec.Manager {
+		return row == nil
+	}
 	return row != nil && row.Role == m.Spec.Role && row.Manager == m.Spec.Manager
 }

@@ -142,7 +142,7 @@ func (h *Handler) end(r *http.Request, scope *tenancy.Scope, by *httpmw.Author, 
 	intent := httpmw.Intent{Reduces: true, Object: e.User, Facts: audit.Facts{Role: string(e.Role), Cascade: e.Cascade}}
 	if e.Expiry != nil {
 		held, ok := h.member(scope, e.User)
-		intent.Reduces = ok && tenancy.ReducesMembership(held, v1alpha1.MembershipChange{Role: cmp.Or(e.Role, held.Spec.Role), ExpiresAt: e.Expiry.At})
+		intent.Reduces = ok && tenancy.ReducesMembership(held, v1alpha1.MembershipChange{Role: cmp.Or(e.Role, tenancy.HandOf(held).Role), ExpiresAt: e.Expiry.At})
 		intent.Facts.ExpiresAt = tenancy.ExpiryText(e.Expiry.At)
 	}
 	return h.decide(r, scope, intent, e.User, match, func(ctx context.Context, o *v1alpha1.Organization) (*v1alpha1.Membership, []v1alpha1.MembershipChange, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -155,6 +156,25 @@ func outside(about subject, refused error) rest.Missing {
 	return rest.Missing{Code: tenancy.CauseRoleTooLow, Message: e.Message}
 }
 
+// parts are the parts of a Membership that give a role, that with the highest one first.
+func parts(m *v1alpha1.Membership) (all []rest.AccessSource) {
+	for _, x := range m.Spec.Extra {
+		through := tenancy.ThroughMembership
+		if _, ok := tenancy.RequestOf(x.Source); ok {
+			through = tenancy.ThroughRequest
+		} else if _, ok := tenancy.GroupOf(x.Source); ok {
+			through = tenancy.ThroughGroup
+		}
+		if x.Role != "" {
+			all = append(all, rest.AccessSource{Through: string(through), Role: rest.Role(x.Role), ExpiresAt: x.ExpiresAt})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b rest.AccessSource) int {
+		return slices.Index(v1alpha1.Roles(), v1alpha1.Role(b.Role)) - slices.Index(v1alpha1.Roles(), v1alpha1.Role(a.Role))
+	})
+	return all
+}
+
 // through are the sources of the subject's access, that in effect first.
 func (h *Handler) through(scope *tenancy.Scope, about subject) []rest.AccessSource {
 	if about.bot != nil {
@@ -167,7 +187,12 @@ func (h *Handler) through(scope *tenancy.Scope, about subject) []rest.AccessSour
 		if s.Through == tenancy.ThroughMembership {
 			at = scope.Workspace.UUID
 		}
-		if m, ok := h.Views.Membership(scope.Org.ClusterID, tenancy.MembershipName(about.user, at)); ok {
+		m, ok := h.Views.Membership(scope.Org.ClusterID, tenancy.MembershipName(about.user, at))
+		if ok && s.Through == tenancy.ThroughMembership && len(tenancy.ExtrasOf(m)) > 0 {
+			all = append(all, parts(m)...)
+			continue
+		}
+		if ok {
 			source.ExpiresAt = m.Spec.ExpiresAt
 		}
 		all = append(all, source)

@@ -128,7 +128,9 @@ func probedFields(e *v1alpha1.CatalogEntry) any {
 	return spec
 }
 
-func isAdmin(m *v1alpha1.Membership) bool { return m != nil && m.Spec.Role.AtLeast(v1alpha1.RoleAdmin) }
+func isAdmin(m *v1alpha1.Membership) bool {
+	return m != nil && tenancy.HighestRole(m).AtLeast(v1alpha1.RoleAdmin)
+}
 
 func enqueueGrant(entries *controller.Controller, name string) {
 	if cluster, entry, ok := tenancy.ParseCatalogGrantName(name); ok {

@@ -58,6 +58,12 @@ func NewController(d reconciler.Deps, followed func(org, workspace, user string)
 			enqueueCluster(m.Cluster())
 		}
 	})
+	// A part of a Membership that has ended by time is removed, too.
+	d.Views.Memberships.OnChange(func(m views.Change[*v1alpha1.Membership]) {
+		if m.Differs(func(m *v1alpha1.Membership) any { return m.Spec.Extra }) {
+			enqueueCluster(m.Cluster())
+		}
+	})
 	// The removal of an Organization waits for its CatalogEntries.
 	d.Views.CatalogEntries.OnChange(func(e views.Change[*v1alpha1.CatalogEntry]) {
 		if e.New == nil {
@@ -108,14 +114,17 @@ func configOf(d reconciler.Deps, bindings tenancy.Bindings, followed func(org, w
 			},
 			Remove: func(ctx context.Context, cluster string, m *v1alpha1.Membership) error {
 				action := "remove member"
-				if tenancy.Ended(m.Spec.ExpiresAt, d.Settings.RightsClock.Now()) {
+				if tenancy.EffectiveAt(m, d.Settings.RightsClock.Now()) == nil {
 					action = "expire"
 				}
 				return d.AuditedMembership(action, true, cluster, m, audit.Facts{}, func() error { return memberships.DeleteUnchanged(ctx, cluster, m) })
 			},
 			Set: func(ctx context.Context, cluster string, m *v1alpha1.Membership, c v1alpha1.MembershipChange) error {
 				action, reduces := "change member", tenancy.ReducesMembership(m, c)
-				if reduces && c.Role != m.Spec.Role {
+				switch {
+				case reduces && c.By == "":
+					action = "expire"
+				case reduces && c.Role != m.Spec.Role:
 					action = "demote member"
 				}
 				facts := reconciler.MembershipFacts(m.Spec, tenancy.ChangedMembership(m, c).Spec)

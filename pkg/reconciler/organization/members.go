@@ -115,7 +115,7 @@ func (s *members) carryOutAll(ctx context.Context, org *v1alpha1.Organization, c
 			org.Spec.MembershipChanges, failed = append(org.Spec.MembershipChanges, c), err
 			continue
 		}
-		if !c.Role.AtLeast(v1alpha1.RoleAdmin) {
+		if !tenancy.HighestRole(tenancy.ChangedMembership(nil, c)).AtLeast(v1alpha1.RoleAdmin) {
 			s.void(org, c)
 		}
 	}

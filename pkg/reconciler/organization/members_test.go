@@ -94,8 +94,7 @@ func (r *roster) create(_ context.Context, _ string, m *v1alpha1.Membership) err
 
 func (r *roster) set(_ context.Context, _ string, m *v1alpha1.Membership, c v1alpha1.MembershipChange) error {
 	return r.change("set", m, func() {
-		changed := *m
-		changed.Spec.Role = c.Role
+		changed := *tenancy.ChangedMembership(m, c)
 		changed.Generation++
 		changed.ResourceVersion = "2"
 		r.held[m.Name] = changed
@@ -364,4 +363,31 @@ func TestMembers_removesWhatHasEndedAfterItsBindings(t *testing.T) {
 	_, err = r.step(true).Reconcile(t.Context(), o)
 	require.NoError(t, err)
 	require.NotContains(t, r.names(), "w.carol member")
+}
+
+// A part that has ended goes as a Membership does, and the other ones stay.
+func TestMembers_removesAPartThatHasEnded(t *testing.T) {
+	t.Parallel()
+	r := team()
+	r.now = time.Unix(1000, 0)
+	held, end := r.held["w.carol"], metav1.NewTime(r.now)
+	group := v1alpha1.MembershipExtra{Source: "group:g", Role: v1alpha1.RoleViewer}
+	held.Spec.Extra = []v1alpha1.MembershipExtra{{Source: "request:r", Role: v1alpha1.RoleAdmin, ExpiresAt: &end}, group}
+	r.held["w.carol"] = held
+	r.expired, r.bound = []*v1alpha1.Membership{&held}, true
+	o := orgWith()
+	result, err := r.step(true).Reconcile(t.Context(), o)
+	require.NoError(t, err)
+	require.Equal(t, unboundEvery, result.RequeueAfter)
+	require.Empty(t, o.Spec.MembershipChanges, "kcp still has a binding")
+
+	r.bound = false
+	_, err = r.step(true).Reconcile(t.Context(), o)
+	require.NoError(t, err)
+	r.expired = nil
+	_, err = r.step(true).Reconcile(t.Context(), o)
+	require.NoError(t, err)
+	require.Contains(t, r.names(), "w.carol member")
+	require.Equal(t, []v1alpha1.MembershipExtra{group}, r.held["w.carol"].Spec.Extra)
+	require.Empty(t, o.Spec.MembershipChanges)
 }

@@ -121,7 +121,7 @@ func (s *cascade) leave(ctx context.Context, user, cluster string) error {
 	if inOrg == nil {
 		return nil
 	}
-	if inOrg.Spec.Role.AtLeast(v1alpha1.RoleAdmin) {
+	if tenancy.HandOf(inOrg).Role.AtLeast(v1alpha1.RoleAdmin) {
 		if err := s.succeed(ctx, user, cluster, memberships); err != nil {
 			return err
 		}
@@ -136,7 +136,7 @@ func (s *cascade) succeed(ctx context.Context, user, cluster string, memberships
 	switch {
 	case !needed:
 		return nil
-	case ok && heir.Spec.Role.AtLeast(v1alpha1.RoleAdmin) && heir.Spec.ExpiresAt == nil:
+	case ok && tenancy.LastingAdmin(heir):
 		return nil
 	case ok:
 		return s.memberships.Promote(ctx, cluster, heir)

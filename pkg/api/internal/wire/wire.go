@@ -45,10 +45,7 @@ func Row(e v1alpha1.MembershipIndexEntry, grace time.Duration) rest.MembershipRo
 	}
 }
 
-// sourceHand is the source of what was given by hand.
-const sourceHand = "hand"
-
-// Member converts a Membership and its User, who is nil if there is none.
+// Member converts a Membership, as tenancy.Effective returns it, and its User, who is nil if there is none.
 func Member(m *v1alpha1.Membership, u *v1alpha1.User) rest.Member {
 	v := rest.Member{
 		User: m.Spec.UserRef.Name, DisplayName: m.Spec.UserRef.Name, Role: rest.Role(m.Spec.Role), Scope: string(m.Spec.Scope),
@@ -62,7 +59,15 @@ func Member(m *v1alpha1.Membership, u *v1alpha1.User) rest.Member {
 		v.DisplayName = u.Spec.DisplayName
 	}
 	v.ExpiresAt = m.Spec.ExpiresAt
-	v.Sources = []rest.MemberSource{{Source: sourceHand, Role: v.Role, Manager: v.Manager, Sudo: v.Sudo, ExpiresAt: v.ExpiresAt}}
+	v.Sources = []rest.MemberSource{}
+	if hand := tenancy.HandOf(m); tenancy.ByHand(m) {
+		v.Sources = append(v.Sources, rest.MemberSource{
+			Source: tenancy.SourceHand, Role: rest.Role(hand.Role), Manager: v.Manager, Sudo: hand.Sudo, ExpiresAt: hand.ExpiresAt,
+		})
+	}
+	for _, x := range tenancy.ExtrasOf(m) {
+		v.Sources = append(v.Sources, rest.MemberSource{Source: x.Source, Role: rest.Role(x.Role), Sudo: x.Sudo, ExpiresAt: x.ExpiresAt})
+	}
 	return v
 }
 

@@ -97,9 +97,14 @@ func (m Memberships) Set(ctx context.Context, cluster string, o *v1alpha1.Member
 	if c.Role != "" {
 		role = c.Role
 	}
-	return m.Merge(ctx, cluster, o, map[string]any{"spec": map[string]any{
-		"role": role, "manager": c.Manager, "roles": c.Roles, "sudo": c.Sudo, "expiresAt": c.ExpiresAt,
-	}})
+	spec := map[string]any{"role": role, "manager": c.Manager, "roles": c.Roles, "sudo": c.Sudo, "expiresAt": c.ExpiresAt}
+	switch {
+	case len(c.Extra) > 0:
+		spec["extra"] = c.Extra
+	case len(o.Spec.Extra) > 0:
+		spec["extra"] = nil
+	}
+	return m.Merge(ctx, cluster, o, map[string]any{"spec": spec})
 }
 
 // Bots are the Bots of Organizations.
