@@ -112,6 +112,7 @@ func whySentences(v *rest.Why, t target, oneself bool, now time.Time) []string {
 func throughText(s rest.AccessSource, now time.Time) string {
 	text := map[string]string{
 		"OrgAdmin": "as an admin of the organization", "Membership": "by a membership in the workspace",
+		"Group": "by a group of the identity provider", "Request": "by a request that was approved",
 		"DefaultAccess": "by the default access of the organization", "Bot": "as the bot has it",
 	}[s.Through]
 	if text == "" {

@@ -10,6 +10,7 @@ const verbs = ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete'];
 /** @type {Record<string, string>} */
 const sources = {
   OrgAdmin: 'as an admin of the organization', Membership: 'by a membership in this workspace',
+  Group: 'by a group of the identity provider', Request: 'by a request that was approved',
   DefaultAccess: 'by the default access of the organization', Bot: 'as the bot has it',
 };
 

@@ -34,15 +34,15 @@ export async function render(page) {
     problem,
     table('Members', [
       { title: 'Person', cell: (m) => [named(m.displayName, m.user), ' ', m.user === session.me.name && badge('', 'you'), h('span', { class: 'second' }, h('bdi', {}, m.user))] },
-      { title: 'Role', cell: (m) => (may(m) ? roleSelect(context, m) : roleText(m)) },
+      { title: 'Role', cell: (m) => [may(m) && byHand(m) ? roleSelect(context, m) : roleText(m), otherParts(m)] },
       { title: 'Through', cell: (m) => (m.scope === 'org' && ws ? 'the organization' : `this ${noun}`) },
       ...(ws ? [{ title: 'Further rights', cell: rightsOf }] : []),
       { title: 'Since', cell: (m) => date(m.since) },
       { title: 'End', cell: (m) => end(m.expiresAt) },
       { title: 'State', cell: (m) => (m.active ? badge('ok', 'Active') : badge('warn', m.phase === 'Ready' ? 'Inactive' : 'In progress')) },
       { title: '', class: 'do', cell: (m) => may(m) && !(ws && m.scope === 'org') && [
-        ws && admin && button('Rights', () => editRights(page, path, m), 'plain'),
-        button('End', () => editEnd(context, m), 'plain'),
+        ws && admin && byHand(m) && button('Rights', () => editRights(page, path, m), 'plain'),
+        byHand(m) && button('End', () => editEnd(context, m), 'plain'),
         m.user !== session.me.name && button('Remove', () => removal(context, m), 'plain danger'),
       ] },
     ], members),
@@ -61,10 +61,21 @@ function askable(admin, members) {
 
 /** @typedef {{page: import('../app.js').Page, path: OrgPath|WorkspacePath, noun: string, problem: HTMLElement, name: string, org: string, admin: boolean}} Context */
 
+/** The part of a membership that an admin gave by hand, which alone can be changed. @param {Schema<'Member'>} member */
+function byHand(member) {
+  return member.sources.find((s) => s.source === 'hand');
+}
+
+/** The other parts. @param {Schema<'Member'>} member */
+function otherParts(member) {
+  return member.sources.filter((s) => s.source !== 'hand').map((s) => h('span', { class: 'second' },
+    `${s.sudo ? 'Sudo' : capital(s.role || '')} ${s.source.startsWith('group:') ? 'by a group' : 'on request'} `, end(s.expiresAt)));
+}
+
 /** @param {Context} c @param {Schema<'Member'>} member */
 function roleSelect(c, member) {
   if (c.noun === 'workspace' && member.scope === 'org') return capital(member.role);
-  const held = member.role || 'manager';
+  const held = byHand(member)?.role || 'manager';
   const select = h('select', { 'aria-label': `Role of ${member.displayName || member.user}` }, given(c.noun === 'workspace', c.admin).map(([value, text]) => h('option', { value }, text)));
   select.value = held;
   const save = editor({ path: `${c.path}/members/${encodeURIComponent(member.user)}`, seen: member, shown, theirs: c.page.reload, signal: c.page.signal });
@@ -75,7 +86,7 @@ function roleSelect(c, member) {
   };
   select.addEventListener('change', async () => {
     c.problem.replaceChildren();
-    const lost = !atLeast(select.value, member.role) && dropped(member);
+    const lost = !atLeast(select.value, held) && dropped(member);
     if (lost) {
       confirmDialog({ title: `Make a ${select.value}`, action: `Make a ${select.value}`, signal: c.page.signal, text: [named(member.displayName, member.user), lost], submit: change })
         .addEventListener('close', () => { select.value = held; });
@@ -106,7 +117,7 @@ function editEnd(c, member) {
   });
   formDialog({
     title: 'End of a membership', signal: c.page.signal, action: 'Save', text: h('p', {}, named(member.displayName, member.user)),
-    fields: [{ name: 'expiresAt', label: 'Ends at', type: 'datetime-local', value: local(member.expiresAt), hint: endHint }],
+    fields: [{ name: 'expiresAt', label: 'Ends at', type: 'datetime-local', value: local(byHand(member)?.expiresAt), hint: endHint }],
     submit: async (values) => {
       await save('PATCH', { expiresAt: endOf(values.expiresAt) });
       c.page.reload();
