@@ -71,6 +71,8 @@ type Authentication struct {
 	// SignUp creates the User of a new identity. If it is nil, unknown people are refused.
 	SignUp SignUp
 	Admins Admins
+	// Auditors are approved like everybody else.
+	Auditors Admins
 	// Cookies makes the cookie of the portal a credential. If it is nil, no cookie is one.
 	Cookies *Cookies
 	// SessionIdleTimeout is the time without a use after which a Session ends.
@@ -102,6 +104,7 @@ func Authenticate(a Authentication) func(http.Handler) http.Handler {
 				return nil
 			}
 			caller.PlatformAdmin, caller.selfService = a.Admins.Has(caller.Identity), selfService(r, caller.User.Name)
+			caller.Auditor = a.Auditors.Has(caller.Identity)
 			caller.valid, caller.endsAt = p.check, p.endsAt
 			identified(r, caller)
 			if err := caller.Valid(); err != nil {

@@ -18,6 +18,8 @@ type Caller struct {
 	// User is shared with the caches and must not be changed. It is nil for a bot.
 	User          *v1alpha1.User
 	PlatformAdmin bool
+	// Auditor is true for a person whom the operator named as auditor.
+	Auditor bool
 	// Bot is nil for a person.
 	Bot *tenancy.ScopedBot
 	// Session is the metadata.name of the Session through which the credential was handed
@@ -61,6 +63,9 @@ func (c *Caller) Key() string {
 	}
 	return c.User.Name
 }
+
+// MayAudit reports whether the caller may read what happened in all Organizations.
+func (c *Caller) MayAudit() bool { return c.PlatformAdmin || c.Auditor }
 
 // ByCookie reports whether the credential is the portal's cookie, which is none for kcp.
 func (c *Caller) ByCookie() bool { return c.cookie }

@@ -32,6 +32,23 @@ func TestRequirePlatformAdmin_refusesOthers(t *testing.T) {
 	}
 }
 
+func TestRequireAuditor_admitsAuditorsAndPlatformAdmins(t *testing.T) {
+	t.Parallel()
+	h := routes(func(r chi.Router) {
+		r.With(httpmw.RequireAuditor).Get("/audit", ok)
+		r.With(httpmw.RequirePlatformAdmin).Get("/admin", ok)
+	})
+	for name, code := range map[string]int{
+		"admin": http.StatusOK, "ops-carol": http.StatusOK, "guest": http.StatusOK, "audit-carol": http.StatusOK,
+		"Guest": http.StatusForbidden, "audit": http.StatusForbidden, "alice": http.StatusForbidden,
+	} {
+		require.Equal(t, code, get(h, "/audit", as(name)).Code, name)
+	}
+	for _, name := range []string{"guest", "audit-carol"} {
+		require.Equal(t, http.StatusForbidden, get(h, "/admin", as(name)).Code, name)
+	}
+}
+
 // O-8: there is one thing that the soft-deleted may do, about themselves.
 func TestO8_TheDeletedWithdrawTheirOwnRequestAndNoOthers(t *testing.T) {
 	t.Parallel()

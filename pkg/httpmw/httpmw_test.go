@@ -46,11 +46,13 @@ func (noSessions) Session(string) (*v1alpha1.Session, bool) { return nil, false 
 
 func (noSessions) SessionsOfToken(string) []*v1alpha1.Session { return nil }
 
-// authentication has --admin-user=admin, --admin-user=test#admin and --admin-group=ops.
+// authentication has --admin-user=admin, --admin-user=test#admin, --admin-group=ops, --auditor-user=test#guest and
+// --auditor-group=audit.
 func authentication(tokens auth.Authenticator, people httpmw.People, signUp httpmw.SignUp) httpmw.Authentication {
 	return httpmw.Authentication{
 		Tokens: tokens, People: people, Sessions: noSessions{}, SignUp: signUp, Clock: clock.RealClock{},
 		Admins: httpmw.Admins{Users: []string{"admin", "test#admin"}, Groups: []string{"ops"}},
+		Auditors: httpmw.Admins{Users: []string{"test#guest"}, Groups: []string{"audit"}},
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,12 +32,15 @@ func (everybody) ByUsername(string) (*v1alpha1.User, bool) { return nil, false }
 func (e everybody) ByName(name string) (*v1alpha1.User, bool) { return e.ByIdentity("", name) }
 
 // routes returns routes behind Authenticate. The token is the name of the caller; a token that
-// begins with "ops-" has the group ops.
+// begins with "ops-" has the group ops, one that begins with "audit-" the group audit.
 func routes(mount func(chi.Router)) http.Handler {
 	tokens := authenticator(func(token string) (*auth.Identity, bool, error) {
 		id := &auth.Identity{Kind: auth.Person, Issuer: "test", Subject: token}
 		if len(token) > 4 && token[:4] == "ops-" {
 			id.Groups = []string{"others", "ops"}
+		}
+		if strings.HasPrefix(token, "audit-") {
+			id.Groups = []string{"audit"}
 		}
 		return id, true, nil
 	})

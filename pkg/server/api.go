@@ -68,7 +68,8 @@ func (a *assembly) api(serving context.Context) error {
 		Tokens: limits.Authenticator(authenticators, c.Limits.FailedAuthenticationsPerPeer, func(hash string) bool { return len(v.SessionsOfToken(hash)) > 0 }), People: v, Sessions: v,
 		SignUp: a.auditor.SignUp(store.NewSignUp(s, v, a.reservedName, personalSpares(c, spares)), v, c.Registration,
 			limits.SignUps(c.Limits.SignUpsPerPeer, c.Limits.SignUps), invited.Vouch),
-		Admins: httpmw.Admins{Users: c.AdminUsers, Groups: c.AdminGroups}, SessionIdleTimeout: c.Sessions.IdleTimeout, Used: a.uses.Record, Clock: a.clock,
+		Admins:   httpmw.Admins{Users: c.AdminUsers, Groups: c.AdminGroups},
+		Auditors: httpmw.Admins{Users: c.AuditorUsers, Groups: c.AuditorGroups}, SessionIdleTimeout: c.Sessions.IdleTimeout, Used: a.uses.Record, Clock: a.clock,
 	}
 	if tokens := a.hub.tokens; tokens != nil {
 		people.Known = tokens.Has

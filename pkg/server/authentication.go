@@ -63,9 +63,11 @@ func (a *assembly) authenticators() (auth.Authenticator, error) {
 }
 
 // reservedName reports whether a User of an issuer must not have a name: one of the hub or of kcp's
-// admins, or one that --admin-user gives to a static user.
+// admins, or one that --admin-user or --auditor-user gives to a static user.
 func (a *assembly) reservedName(issuer, name string) bool {
-	return auth.NameOfKCP(name) || slices.Contains(a.names, name) || issuer != auth.StaticIssuer && slices.Contains(a.hub.config.AdminUsers, name)
+	c := a.hub.config
+	return auth.NameOfKCP(name) || slices.Contains(a.names, name) ||
+		issuer != auth.StaticIssuer && (slices.Contains(c.AdminUsers, name) || slices.Contains(c.AuditorUsers, name))
 }
 
 // bots returns the authentication of bots, who may make every request.

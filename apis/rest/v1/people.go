@@ -13,6 +13,7 @@ type User struct {
 	DefaultWorkspace string `json:"defaultWorkspace"`
 	OrgQuota         Quota  `json:"orgQuota"`
 	PlatformAdmin    bool   `json:"platformAdmin"`
+	Auditor          bool   `json:"auditor"`
 	// Registration is Approved, Pending or Rejected.
 	Registration string `json:"registration"`
 	// ExpiresAt is when the token expires.

@@ -39,12 +39,15 @@ type Handler struct {
 // Mount adds the routes below /api.
 func (h *Handler) Mount(r chi.Router) {
 	r.Group(func(r chi.Router) {
-		r.Use(httpmw.RequirePlatformAdmin)
+		r.Use(httpmw.RequireAuditor)
 		r.Get("/admin/users", httpapi.Handle(h.users))
 		r.Get("/admin/users/{name}", httpapi.Handle(h.user))
-		r.Patch("/admin/users/{name}", httpapi.Handle(h.patchUser))
 		r.Get("/admin/users/{name}/memberships", httpapi.Handle(h.memberships))
 		r.Get("/admin/orgs", httpapi.Handle(h.orgs))
+	})
+	r.Group(func(r chi.Router) {
+		r.Use(httpmw.RequirePlatformAdmin)
+		r.Patch("/admin/users/{name}", httpapi.Handle(h.patchUser))
 		r.Patch("/admin/orgs/{org}", httpapi.Handle(h.patchOrg))
 		r.Delete("/admin/orgs/{org}", httpapi.Handle(h.deleteOrg))
 		r.Get("/admin/deletions", httpapi.Handle(h.deletions))

@@ -181,6 +181,22 @@ func TestReject_answersWhenTheBindingsAreGone(t *testing.T) {
 	require.False(t, f.unbound[apitest.Member])
 }
 
+// An auditor reads people and Organizations, and changes nothing.
+func TestAdmin_letsAuditorsReadPeopleAndOrgsOnly(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.world.PutUser(apitest.Person(apitest.Auditor))
+	for _, path := range []string{"users", bobsPath, bobsPath + "/memberships", "orgs"} {
+		f.get(apitest.Auditor, path).Object(t, http.StatusOK)
+	}
+	f.get(apitest.Auditor, "deletions").Refused(t, http.StatusForbidden)
+	f.patch(apitest.Auditor, bobsPath, `{"orgQuota": 7}`).Refused(t, http.StatusForbidden)
+	f.patch(apitest.Auditor, "users/"+apitest.Auditor, `{"registration": "Approved"}`).Refused(t, http.StatusForbidden)
+	f.patch(apitest.Auditor, acmesPath, `{"workspaceQuota": 7}`).Refused(t, http.StatusForbidden)
+	f.remove(apitest.Auditor, acmesPath).Refused(t, http.StatusForbidden)
+	require.Empty(t, f.store.patches)
+}
+
 // An Org admin is not a platform admin.
 func TestAdmin_admitsPlatformAdminsOnly(t *testing.T) {
 	t.Parallel()

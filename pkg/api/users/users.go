@@ -50,6 +50,7 @@ func (h *Handler) viewOf(u *v1alpha1.User, caller *httpmw.Caller) rest.User {
 		Phase: string(given.phase), PersonalOrg: given.org, DefaultWorkspace: given.workspace,
 		OrgQuota:            rest.Quota{Limit: tenancy.Limit(u.Spec.OrgQuota, h.DefaultOrgQuota), Used: tenancy.Used(u.Spec.OrgClaims, h.Views.OrgsCreatedBy(u.Name))},
 		PlatformAdmin:       caller.PlatformAdmin,
+		Auditor:             caller.Auditor,
 		Registration:        string(tenancy.RegistrationOf(u)),
 		DeletionRequestedAt: u.Status.DeletionRequestedAt,
 		PurgeAt:             tenancy.PurgeAt(u.Status.DeletionRequestedAt, h.Deletion),

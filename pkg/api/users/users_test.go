@@ -100,7 +100,7 @@ func (f *fixture) patch(as, body string) apitest.Answer {
 // bob is the complete answer for apitest.Member.
 const bob = `{
 	"name": "bob", "displayName": "Display of bob", "email": "bob@example.com", "personalOrg": "", "defaultWorkspace": "",
-	"phase": "Progressing", "orgQuota": {"limit": 10, "used": 0}, "platformAdmin": false, "registration": "Approved"
+	"phase": "Progressing", "orgQuota": {"limit": 10, "used": 0}, "platformAdmin": false, "auditor": false, "registration": "Approved"
 }`
 
 func TestMe_isAnsweredWithExactlyItsFields(t *testing.T) {
@@ -121,7 +121,7 @@ func TestMe_isAnsweredWithExactlyItsFields(t *testing.T) {
 	require.JSONEq(t, `{
 		"name": "alice", "displayName": "Display of alice", "email": "alice@example.com",
 		"personalOrg": "", "defaultWorkspace": "", "phase": "Progressing",
-		"orgQuota": {"limit": 3, "used": 1}, "platformAdmin": false, "registration": "Approved",
+		"orgQuota": {"limit": 3, "used": 1}, "platformAdmin": false, "auditor": false, "registration": "Approved",
 		"deletionRequestedAt": "2026-03-01T12:00:00Z", "purgeAt": "2026-03-31T12:00:00Z"
 	}`, answer.Body)
 	require.Zero(t, f.world.Waits(), "a read waits for nothing")
@@ -187,9 +187,13 @@ func TestMe_tellsWhenTheCredentialExpires(t *testing.T) {
 	require.Equal(t, "2026-03-01T12:00:00Z", f.get(apitest.Admin+apitest.Expiring, "").Object(t, http.StatusOK)["expiresAt"])
 }
 
-func TestMe_tellsPlatformAdmins(t *testing.T) {
+func TestMe_tellsPlatformAdminsAndAuditors(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
+	f.world.PutUser(apitest.Person(apitest.Auditor))
+	auditor := f.get(apitest.Auditor, "").Object(t, http.StatusOK)
+	require.Equal(t, []any{false, true}, []any{auditor["platformAdmin"], auditor["auditor"]})
+	require.Equal(t, false, f.get(apitest.Operator, "").Object(t, http.StatusOK)["auditor"])
 	require.Equal(t, true, f.get(apitest.Operator, "").Object(t, http.StatusOK)["platformAdmin"])
 	require.Equal(t, false, f.get(apitest.Admin, "").Object(t, http.StatusOK)["platformAdmin"])
 }

@@ -45,7 +45,8 @@ import * as workspace from './pages/workspace.js';
  */
 
 const id = '([0-9a-f-]{36})';
-/** @type {Array<{pattern: RegExp, params: string[], page: {render: (page: Page) => Promise<void>}, tab?: string, open?: boolean}>} */
+/** Auditors see those with audit among the pages of platform admins.
+ * @type {Array<{pattern: RegExp, params: string[], page: {render: (page: Page) => Promise<void>}, tab?: string, open?: boolean, audit?: boolean}>} */
 const routes = [
   { pattern: /^\/ui\/$/, params: [], page: orgs },
   { pattern: /^\/ui\/sign-in$/, params: [], page: signin, open: true },
@@ -53,8 +54,8 @@ const routes = [
   { pattern: new RegExp(`^/ui/invitations/${id}$`), params: ['invitation'], page: invitation, open: true },
   { pattern: /^\/ui\/me$/, params: [], page: me },
   { pattern: /^\/ui\/deleted$/, params: [], page: deleted },
-  { pattern: /^\/ui\/admin$/, params: [], page: admin, tab: 'People' },
-  { pattern: /^\/ui\/admin\/orgs$/, params: [], page: adminorgs, tab: 'Organizations' },
+  { pattern: /^\/ui\/admin$/, params: [], page: admin, tab: 'People', audit: true },
+  { pattern: /^\/ui\/admin\/orgs$/, params: [], page: adminorgs, tab: 'Organizations', audit: true },
   { pattern: /^\/ui\/admin\/catalog$/, params: [], page: catalog, tab: 'Catalog' },
   { pattern: new RegExp(`^/ui/admin/catalog/${id}$`), params: ['entry'], page: entry, tab: 'Catalog' },
   { pattern: /^\/ui\/admin\/deletions$/, params: [], page: deletions, tab: 'Deletions' },
@@ -75,7 +76,7 @@ const routes = [
   { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/usage$`), params: ['org', 'ws'], page: usage, tab: 'Usage' },
 ];
 
-/** The pages below it are those of platform admins. */
+/** The pages below it are those of platform admins and auditors. */
 const adminPath = '/ui/admin';
 
 const main = /** @type {HTMLElement} */ (document.getElementById('main'));
@@ -113,7 +114,9 @@ async function show(focus = true) {
       return void show(focus);
     }
     frame(found.params, found.route.tab);
-    if (location.pathname.startsWith(adminPath) && !session.me.platformAdmin) throw new ApiError(404, { message: 'only platform admins can use this page' }, '');
+    if (location.pathname.startsWith(adminPath) && !(session.me.platformAdmin || (session.me.auditor && found.route.audit))) {
+      throw new ApiError(404, { message: 'only platform admins can use this page' }, '');
+    }
     await found.route.page.render(pageOf(found.params, signal));
   } catch (problem) {
     if (signal.aborted) return;
@@ -194,7 +197,7 @@ function frame(params, tab) {
   if (signedIn && !top.querySelector('kedge-switcher')) {
     top.replaceChildren(h('a', { class: 'brand', href: '/ui/' }, 'kedge'), h('kedge-switcher'), h('span', { class: 'grow' }),
       h('nav', { 'aria-label': 'Account' },
-        session.me.platformAdmin && h('a', { href: '/ui/admin' }, 'Admin'),
+        (session.me.platformAdmin || session.me.auditor) && h('a', { href: '/ui/admin' }, session.me.platformAdmin ? 'Admin' : 'Audit'),
         h('a', { href: '/ui/deleted' }, 'Deleted'),
         h('a', { href: '/ui/me' }, h('bdi', {}, session.me.displayName || session.me.name)),
         h('button', { type: 'button', class: 'plain', onclick: signOut }, 'Sign out')));
@@ -212,7 +215,10 @@ function frame(params, tab) {
 /** @param {Record<string, string>} params @returns {Array<[string, string]>} */
 function tabsOf({ org, ws }) {
   if (location.pathname.startsWith(adminPath)) {
-    return session.me.platformAdmin ? [['People', adminPath], ['Organizations', `${adminPath}/orgs`], ['Catalog', `${adminPath}/catalog`], ['Deletions', `${adminPath}/deletions`]] : [];
+    if (!session.me.platformAdmin && !session.me.auditor) return [];
+    /** @type {Array<[string, string]>} */
+    const managed = session.me.platformAdmin ? [['Catalog', `${adminPath}/catalog`], ['Deletions', `${adminPath}/deletions`]] : [];
+    return [['People', adminPath], ['Organizations', `${adminPath}/orgs`], ...managed];
   }
   if (ws) {
     const base = `/ui/orgs/${org}/workspaces/${ws}`;

@@ -56,12 +56,7 @@ type Options struct {
 	CI CIOptions
 	// Portal (--portal) serves the web pages below /ui/. Default true.
 	Portal bool
-	// AdminUsers (--admin-user) are the platform admins: usernames of TokenFile, and
-	// {issuer}#{subject} for people who log in with OIDC.
-	AdminUsers []string
-	// AdminGroups (--admin-group) are groups whose members are platform admins: as named in
-	// TokenFile, and with the username prefix for people who log in with OIDC.
-	AdminGroups []string
+	AdminOptions
 
 	// BindableClusterRoles (--bindable-cluster-role) are the names of ClusterRoles that
 	// Memberships can bind although kedge:workspace:admin does not cover their rules. Default
@@ -206,8 +201,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.OIDC.addFlags(fs)
 	o.CI.addFlags(fs)
 	fs.BoolVar(&o.Portal, "portal", o.Portal, "Serve the web portal at /ui/. With --token-file on a loopback address, people sign in to it with a token.")
-	fs.StringSliceVar(&o.AdminUsers, "admin-user", o.AdminUsers, "Platform admin: a username of --token-file, or {issuer}#{subject} of a person who logs in with OIDC. Can be repeated. Platform admins are approved whatever --registration says.")
-	fs.StringSliceVar(&o.AdminGroups, "admin-group", o.AdminGroups, "Group whose members are platform admins: as in --token-file, or with --oidc-username-prefix for groups of ID tokens. Can be repeated. They are approved whatever --registration says.")
+	o.AdminOptions.addFlags(fs)
 	fs.StringSliceVar(&o.BindableClusterRoles, "bindable-cluster-role", o.BindableClusterRoles, "Name of a ClusterRole of Workspaces that roles[] of a Membership can bind although kedge:workspace:admin does not cover its rules. Can be repeated.")
 	fs.StringVar(&o.RootWorkspace, "root-workspace", o.RootWorkspace, "Path of the root workspace of the hub's tree. It is created if it does not exist.")
 	fs.StringVar(&o.KCPKubeconfig, "kcp-kubeconfig", o.KCPKubeconfig, "Kubeconfig of an admin of an external kcp. Without it the hub runs an embedded kcp.")

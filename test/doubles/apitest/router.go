@@ -77,7 +77,7 @@ func Router(w *World, mount func(chi.Router), open ...func(chi.Router)) http.Han
 	r.NotFound(httpapi.NotFound)
 	r.MethodNotAllowed(httpapi.MethodNotAllowed)
 	authentication := httpmw.Authentication{
-		Tokens: tokens{}, People: w, Sessions: w, SignUp: refuse, Admins: httpmw.Admins{Users: []string{Operator}},
+		Tokens: tokens{}, People: w, Sessions: w, SignUp: refuse, Admins: httpmw.Admins{Users: []string{Operator}}, Auditors: httpmw.Admins{Users: []string{Auditor}},
 		SessionIdleTimeout: IdleTimeout, Clock: clocktesting.NewFakePassiveClock(Now()),
 	}
 	for _, mount := range open {

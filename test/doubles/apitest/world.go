@@ -48,6 +48,8 @@ const (
 	Foreigner = "frank"
 	// Operator is a platform admin and a member of no Organization.
 	Operator = "olga"
+	// Auditor is an auditor of the hub, who is not in a new world.
+	Auditor = "otto"
 )
 
 // Epoch is the creation time of all objects in a new world.

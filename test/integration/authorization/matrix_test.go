@@ -40,6 +40,8 @@ const (
 	asOrgViewer
 	// A manager of the Workspace has no role in it.
 	asWorkspaceManager
+	// An auditor of the hub has no role anywhere.
+	asAuditor
 	matrixPositions
 )
 
@@ -56,7 +58,7 @@ func isBot(position int) bool { return position >= asBotMember && position < asB
 var matrixPositionNames = [matrixPositions]string{
 	"anonymous", "pending", "rejected", "deleted", "nobody", "foreign admin", "platform admin",
 	"workspace member", "workspace admin", "org member", "org admin", "account member", "account admin", "bot member", "bot admin",
-	"bot viewer", "workspace viewer", "org viewer", "workspace manager",
+	"bot viewer", "workspace viewer", "org viewer", "workspace manager", "auditor",
 }
 
 // matrixRow lists the codes of one route for all positions.
@@ -77,6 +79,8 @@ type matrixRow struct {
 	// manager has the code of a manager of the Workspace. Where it is empty, that is a 403 for what is in a
 	// Workspace, and else the code of a member of it.
 	manager string
+	// auditor has the code of an auditor of the hub. Where it is empty, that is the code of nobody.
+	auditor string
 	// at names the Org of the row, where the row has side effects on others or needs
 	// special settings. The other rows share the Org without a name.
 	at string
@@ -114,11 +118,11 @@ var matrixRows = []matrixRow{
 	{route: "DELETE /api/users/{name}", before: (*matrixScene).liveUser, gets: "401 403 403 403  403 403 202  403 403  403 403  401 401"},
 	{route: "POST /api/users/{name}/undelete", before: (*matrixScene).deletedUser, gets: "401 403 403 403  403 403 2xx  403 403  403 403  401 401"},
 
-	{route: "GET /api/admin/users", gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
-	{route: "GET /api/admin/users/{name}", gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
-	{route: "GET /api/admin/users/{name}/memberships", gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
+	{route: "GET /api/admin/users", auditor: "200", gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
+	{route: "GET /api/admin/users/{name}", auditor: "200", gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
+	{route: "GET /api/admin/users/{name}/memberships", auditor: "200", gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
 	{route: "PATCH /api/admin/users/{name}", body: `{"orgQuota":7}`, gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
-	{route: "GET /api/admin/orgs", gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
+	{route: "GET /api/admin/orgs", auditor: "200", gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
 	{route: "PATCH /api/admin/orgs/{org}", body: `{"workspaceQuota":50}`, gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
 	{route: "DELETE /api/admin/orgs/{org}", at: "ending for a platform admin", before: (*matrixScene).liveOrg, gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
 	{route: "GET /api/admin/users/{name}/sessions", gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
@@ -270,6 +274,10 @@ func (r matrixRow) want(position int) string {
 		return codes[0]
 	case position < matrixColumns:
 		return codes[position]
+	case position == asAuditor && r.auditor != "":
+		return r.auditor
+	case position == asAuditor:
+		return codes[asNobody]
 	case position == asWorkspaceManager && r.manager != "":
 		return r.manager
 	case position == asWorkspaceManager && r.aboutContent():

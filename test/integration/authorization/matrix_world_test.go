@@ -24,7 +24,7 @@ import (
 var matrixPeople = [matrixPositions]string{
 	asPending: "ivan", asRejected: "mallory", asDeleted: "grace", asNobody: "frank", asForeignAdmin: "erin", asPlatformAdmin: "heidi",
 	asWorkspaceMember: "dave", asWorkspaceAdmin: "carol", asOrgMember: "bob", asOrgAdmin: "alice",
-	asWorkspaceViewer: "wendy", asOrgViewer: "victor", asWorkspaceManager: "nina",
+	asWorkspaceViewer: "wendy", asOrgViewer: "victor", asWorkspaceManager: "nina", asAuditor: "trudy",
 }
 
 // matrixKeeper is a further admin of every Org. This user sets up and restores the state
@@ -68,7 +68,7 @@ func newMatrixWorld(t *testing.T) *matrixWorld {
 	t.Helper()
 	w := &matrixWorld{root: framework.NewRoot(), places: map[string]matrixPlace{}, auditFile: filepath.Join(t.TempDir(), "audit.log")}
 	w.hub = framework.StartHub(t, kcp, w.root, func(o *server.Options) {
-		o.AdminUsers = []string{matrixPeople[asPlatformAdmin]}
+		o.AdminUsers, o.AuditorUsers = []string{matrixPeople[asPlatformAdmin]}, []string{matrixPeople[asAuditor]}
 		o.DefaultOrgQuota = 100
 		o.AuditLogFile, o.Records.Database = w.auditFile, records.DefaultURL(o.DataDir)
 		// One person asks for it in many ways at once.
@@ -126,7 +126,7 @@ func writeMatrixTokens(path string) error {
 	if err != nil {
 		return err
 	}
-	names := []string{matrixPeople[asPending], matrixPeople[asRejected], matrixPeople[asWorkspaceManager], matrixKeeper}
+	names := []string{matrixPeople[asPending], matrixPeople[asRejected], matrixPeople[asWorkspaceManager], matrixPeople[asAuditor], matrixKeeper}
 	for i := range matrixExtras {
 		names = append(names, matrixExtra(i))
 	}

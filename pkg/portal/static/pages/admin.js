@@ -1,4 +1,4 @@
-// For platform admins: people, their registration and quotas.
+// For platform admins: people, their registration and quotas. Auditors read them.
 
 import { all, call } from '../lib/api.js';
 import { h, named } from '../lib/dom.js';
@@ -13,6 +13,7 @@ const states = /** @type {Array<[string, string]>} */ ([['', 'All states'], ['Ap
 /** @param {import('../app.js').Page} page */
 export async function render(page) {
   const { signal } = page;
+  const manages = session.me.platformAdmin;
   const [pending, { items, pager }] = await Promise.all([
     all('/api/admin/users?registration=Pending', { signal }), paged(page, '/api/admin/users', ['q', 'registration']),
   ]);
@@ -25,18 +26,18 @@ export async function render(page) {
   page.show(
     heading('People', 'Who may sign in, and how much they may create. It gives no way into what organizations contain.'),
     problem,
-    pending.length > 0 && h('section', {}, h('h2', {}, `Waiting for approval (${pending.length})`), table('Waiting for approval', [
+    manages && pending.length > 0 && h('section', {}, h('h2', {}, `Waiting for approval (${pending.length})`), table('Waiting for approval', [
       person, { title: 'Signed up', cell: (p) => moment(p.createdAt) },
       { title: '', class: 'do', cell: (p) => h('span', { class: 'actions' },
         action('Reject', 'Rejecting…', () => decide(p.name, 'Rejected'), { kind: 'plain danger', problem }),
         action('Approve', 'Approving…', () => decide(p.name, 'Approved'), { kind: 'primary', problem })) },
     ], pending)),
-    h('section', {}, pending.length > 0 && h('h2', {}, 'Everybody'), searchForm(page, 'Search people', [{ name: 'registration', label: 'State', options: states }]), table('People', [
+    h('section', {}, manages && pending.length > 0 && h('h2', {}, 'Everybody'), searchForm(page, 'Search people', [{ name: 'registration', label: 'State', options: states }]), table('People', [
       person,
       { title: 'State', cell: (p) => (p.deletionRequestedAt ? badge('warn', 'Deleted') : badge(p.registration === 'Approved' ? 'ok' : 'warn', p.registration)) },
       { title: 'Organizations', class: 'nowrap', cell: (p) => `${p.orgQuota.used} of ${p.orgQuota.limit}` },
       { title: 'Signed up', cell: (p) => date(p.createdAt) },
-      { title: '', class: 'do', cell: (p) => [
+      { title: '', class: 'do', cell: (p) => manages && [
         p.registration === 'Rejected' && action('Approve', 'Approving…', () => decide(p.name, 'Approved'), { kind: 'plain', problem }),
         p.registration === 'Approved' && p.name !== session.me.name && button('Reject', () => confirmDialog({
           title: 'Reject a person', name: p.name, action: 'Reject', signal,

@@ -1,9 +1,10 @@
-// For platform admins: all Organizations.
+// For platform admins: all Organizations. Auditors read them.
 
 import { call } from '../lib/api.js';
 import { h, named } from '../lib/dom.js';
 import { badge, date, left, phaseBadge } from '../lib/format.js';
 import { paged, searchForm } from '../lib/paged.js';
+import { session } from '../lib/session.js';
 import { button, confirmDialog, formDialog, heading, table } from '../lib/ui.js';
 
 /** @param {import('../app.js').Page} page */
@@ -19,7 +20,7 @@ export async function render(page) {
       { title: 'Cost center', cell: (o) => named(o.billing?.costCenter || '', '–') },
       { title: 'Created', cell: (o) => [date(o.createdAt), h('span', { class: 'second' }, 'by ', named(o.createdBy))] },
       { title: 'State', cell: (o) => (o.deletionRequestedAt ? badge('warn', o.purgeAt ? `Deleted, ${left(o.purgeAt)}` : 'Deleted') : phaseBadge(o.phase)) },
-      { title: '', class: 'do', cell: (o) => !o.deletionRequestedAt && [
+      { title: '', class: 'do', cell: (o) => session.me.platformAdmin && !o.deletionRequestedAt && [
         button('Quota', () => quota(page, o), 'plain'),
         button('Delete', () => remove(page, o), 'plain danger'),
       ] },
