@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// Query selects events of one Organization, or of one Workspace in it. Only OfOrg and OfWorkspace make one: the
-// tenant is no filter that could be left out or replaced.
+// Query selects events of one Organization, of one Workspace in it, or of the whole hub. Only OfOrg, OfWorkspace and
+// OfPlatform make one: the tenant is no filter that could be left out or replaced.
 type Query struct {
 	org, workspace string
+	platform       bool
 
 	Filter
 	// Limit is the maximum number of events.
@@ -19,7 +20,7 @@ type Query struct {
 	After *Position
 }
 
-// Filter selects among the events of a tenant. Empty fields select all.
+// Filter selects among the events that a query is about. Empty fields select all.
 type Filter struct {
 	// Since and Until limit the time: an event at Since is in the result, one at Until is not.
 	Since, Until time.Time
@@ -39,13 +40,22 @@ func OfWorkspace(org, workspace string, f Filter) Query {
 	return Query{org: org, workspace: workspace, Filter: f}
 }
 
-// Tenant returns the UUIDs of the Organization and, if the query is about one, of the Workspace. ok is false for a
-// query that nobody made for a tenant.
-func (q Query) Tenant() (org, workspace string, ok bool) { return q.org, q.workspace, q.org != "" }
+// OfPlatform returns the query for all events, those that admins of tenants are not shown included. org limits it to
+// an Organization, unless it is empty.
+func OfPlatform(org string, f Filter) Query { return Query{org: org, platform: true, Filter: f} }
 
-// Selects reports whether an event belongs to the tenant of the query and may be shown to its admins.
+// Tenant returns the UUIDs of the Organization and of the Workspace that the query is about, empty for all. ok is false
+// for a query that nobody made.
+func (q Query) Tenant() (org, workspace string, ok bool) {
+	return q.org, q.workspace, q.org != "" || q.platform
+}
+
+// Outsiders reports whether the query selects events of actors without a role in their Organization.
+func (q Query) Outsiders() bool { return q.platform }
+
+// Selects reports whether an event belongs to what the query is about and may be shown to those who ask.
 func (q Query) Selects(e Event) bool {
-	return e.Org == q.org && !e.Outsider &&
+	return (e.Org == q.org || q.org == "" && q.platform) && (!e.Outsider || q.platform) &&
 		(q.workspace == "" || e.Workspace == q.workspace) && (q.Workspace == "" || e.Workspace == q.Workspace)
 }
 

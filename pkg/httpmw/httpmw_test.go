@@ -51,7 +51,7 @@ func (noSessions) SessionsOfToken(string) []*v1alpha1.Session { return nil }
 func authentication(tokens auth.Authenticator, people httpmw.People, signUp httpmw.SignUp) httpmw.Authentication {
 	return httpmw.Authentication{
 		Tokens: tokens, People: people, Sessions: noSessions{}, SignUp: signUp, Clock: clock.RealClock{},
-		Admins: httpmw.Admins{Users: []string{"admin", "test#admin"}, Groups: []string{"ops"}},
+		Admins:   httpmw.Admins{Users: []string{"admin", "test#admin"}, Groups: []string{"ops"}},
 		Auditors: httpmw.Admins{Users: []string{"test#guest"}, Groups: []string{"audit"}},
 	}
 }

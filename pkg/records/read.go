@@ -94,7 +94,9 @@ func (r *Reader) Events(ctx context.Context, q audit.Query) (page audit.Page, er
 		}
 	}
 	within.and(filters)
-	within.add("NOT outsider")
+	if !q.Outsiders() {
+		within.add("NOT outsider")
+	}
 	rows, err := r.db.reads.QueryContext(ctx,
 		r.db.query("SELECT "+order+", event FROM audit_events WHERE "+within.text()+" ORDER BY "+descending+" LIMIT ?"),
 		append(within.values, q.Limit+1)...)
@@ -160,7 +162,13 @@ func (c *conditions) and(more conditions) {
 
 func (c *conditions) empty() bool { return len(c.texts) == 0 }
 
-func (c *conditions) text() string { return strings.Join(c.texts, " AND ") }
+// text is the WHERE. Without conditions it is true for every row.
+func (c *conditions) text() string {
+	if c.empty() {
+		return "1 = 1"
+	}
+	return strings.Join(c.texts, " AND ")
+}
 
 // conditionsOf returns the conditions that an index has, the tenant first, and the other filters. It is the only
 // place that writes the WHERE of a tenant.
@@ -169,7 +177,9 @@ func (d *DB) conditionsOf(q audit.Query) (within, filters conditions, err error)
 	if !ok {
 		return within, filters, errors.New("a query of audit events names no tenant")
 	}
-	within.add("org = ?", org)
+	if org != "" {
+		within.add("org = ?", org)
+	}
 	indexed := false
 	if workspace != "" {
 		within.add("workspace = ?", workspace)

@@ -70,6 +70,10 @@ func TestReader_showsNothingOfOtherTenants(t *testing.T) {
 			"one of another Organization":   {audit.OfWorkspace("q", "w", audit.Filter{}), nil},
 			"with a filter":                 {audit.OfOrg("p", audit.Filter{Workspace: "w", Action: "a"}), []string{"1"}},
 			"a Workspace, by a filter":      {audit.OfOrg("o", audit.Filter{Workspace: "w"}), []string{"0"}},
+			"the hub":                       {audit.OfPlatform("", audit.Filter{}), []string{"6", "5", "4", "3", "2", "1", "0"}},
+			"an Organization, of the hub":   {audit.OfPlatform("o", audit.Filter{}), []string{"6", "4", "3", "0"}},
+			"a Workspace, of the hub":       {audit.OfPlatform("", audit.Filter{Workspace: "w"}), []string{"5", "3", "2", "1", "0"}},
+			"the hub, with a filter":        {audit.OfPlatform("", audit.Filter{Action: "kubernetes"}), []string{"4"}},
 			"another one than that of both": {audit.OfWorkspace("o", "w", audit.Filter{Workspace: "x"}), nil},
 		} {
 			got, _ := objects(t, reader, c.query)

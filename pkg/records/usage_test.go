@@ -117,7 +117,17 @@ func TestUsage_addsUpWhatAllReplicasCount(t *testing.T) {
 		require.Empty(t, used(t, db, ofOrg("o' OR 1=1 --"), usage.Hour))
 		inO.From = morning.Truncate(24 * time.Hour)
 		require.Equal(t, []usage.Item{inO}, used(t, db, ofOrg("o"), usage.Day))
-		_, err := records.NewReader(db, nil).Usage(t.Context(), usage.Query{})
+		all, err := records.NewReader(db, nil).UsageOfOrgs(t.Context(), inO.From, morning.Add(24*time.Hour))
+		require.NoError(t, err)
+		inP := usage.Item{
+			From: inO.From, Stored: usage.Stored{Objects: 9, Bytes: 900}, Requests: reads(1, 0, 0, 1000, 0), People: 1,
+			Size: usage.Size{Members: 9, Workspaces: 2, Entries: 1},
+		}
+		require.Equal(t, map[string]*usage.Item{"o": &inO, "p": &inP}, all)
+		all, err = records.NewReader(db, nil).UsageOfOrgs(t.Context(), morning.Add(24*time.Hour), morning.Add(48*time.Hour))
+		require.NoError(t, err)
+		require.Empty(t, all)
+		_, err = records.NewReader(db, nil).Usage(t.Context(), usage.Query{})
 		require.ErrorContains(t, err, "names no tenant")
 
 		// The view is the contract for those who read the tables.

@@ -33,6 +33,24 @@ type AuditEventList struct {
 	Replicas []AuditReplica `json:"replicas"`
 }
 
+// AdminAuditEvent is an event as auditors see it.
+type AdminAuditEvent struct {
+	AuditEvent
+	Org string `json:"org,omitempty"`
+	// Outsider is true if the actor has no role in the organization: its admins are not shown the event.
+	Outsider bool `json:"outsider,omitempty"`
+	// Issuer and Session are those of the credential of a person, and Peer is the network address of the client.
+	Issuer  string `json:"issuer,omitempty"`
+	Session string `json:"session,omitempty"`
+	Peer    string `json:"peer,omitempty"`
+}
+
+// AdminAuditEventList is a page of events of the whole hub, the newest first.
+type AdminAuditEventList struct {
+	List[AdminAuditEvent]
+	Replicas []AuditReplica `json:"replicas"`
+}
+
 // AuditReplica says how far the events of a replica of the hub are in the records database.
 type AuditReplica struct {
 	Replica string `json:"replica"`

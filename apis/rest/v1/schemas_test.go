@@ -30,8 +30,8 @@ func TestSchemas_equalTheTypes(t *testing.T) {
 		rest.CatalogEntryRequest{}, rest.CatalogExportRef{}, rest.CatalogBackend{}, rest.CatalogUI{},
 		rest.GroupResource{}, rest.ProviderClaim{}, rest.Provider{}, rest.EnableProviderRequest{},
 		rest.CreateInvitationRequest{}, rest.Invitation{}, rest.CreatedInvitation{}, rest.OfferedInvitation{}, rest.AcceptedInvitation{},
-		rest.AuditEvent{}, rest.AuditEventList{}, rest.AuditReplica{}, rest.AuditActor{}, rest.AuditFacts{}, rest.AuditResource{},
-		rest.UsageItem{}, rest.UsageRequests{}, rest.OrgSize{}, rest.UsageList{},
+		rest.AuditEvent{}, rest.AuditEventList{}, rest.AdminAuditEvent{}, rest.AdminAuditEventList{}, rest.AuditReplica{}, rest.AuditActor{}, rest.AuditFacts{}, rest.AuditResource{},
+		rest.UsageItem{}, rest.UsageRequests{}, rest.OrgSize{}, rest.UsageList{}, rest.AdminUsageItem{}, rest.AdminUsageList{},
 		rest.Why{}, rest.AccessSource{}, rest.Missing{},
 		rest.Tokens{}, rest.Device{}, rest.AuthorizationServer{}, rest.OAuthError{},
 	} {

@@ -36,6 +36,21 @@ type OrgSize struct {
 	Entries int64 `json:"entries"`
 }
 
+// AdminUsageItem is the usage of an organization, or of one of its workspaces if there is one.
+type AdminUsageItem struct {
+	UsageItem
+	Org string `json:"org"`
+	// OrgDisplayName is empty for an organization that is purged.
+	OrgDisplayName string `json:"orgDisplayName"`
+	Workspace      string `json:"workspace,omitempty"`
+}
+
+// AdminUsageList is the usage of all organizations, each with one item, or of one, as UsageList.
+type AdminUsageList struct {
+	List[AdminUsageItem]
+	Replicas []AuditReplica `json:"replicas"`
+}
+
 // UsageList has an item for each hour or day with usage, the oldest first, on one page. Replicas are those of the hub that
 // were heard of in the last days, the one that is most behind first.
 type UsageList struct {

@@ -7,9 +7,9 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/query"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/wire"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -29,7 +29,7 @@ type Records interface {
 	Freshness(ctx context.Context) ([]audit.Freshness, error)
 }
 
-// Handler serves the audit events of an Organization and of a Workspace.
+// Handler serves the audit events of an Organization, of a Workspace and of the whole hub.
 type Handler struct {
 	api.Deps
 	// Records is nil without a database.
@@ -42,6 +42,14 @@ type Handler struct {
 func (h *Handler) Mount(r chi.Router) {
 	r.With(h.LimitReads, h.Scopes.Org).Get("/orgs/{org}/audit", httpapi.Handle(h.ofOrg))
 	r.With(h.LimitReads, h.Scopes.Workspace).Get("/orgs/{org}/workspaces/{ws}/audit", httpapi.Handle(h.ofWorkspace))
+	r.With(httpmw.RequireAuditor, h.LimitReads).Get("/admin/audit", httpapi.Handle(h.ofPlatform))
+}
+
+// asked is a query with the form of its answer, and the rule that an answer that takes long asks again.
+type asked struct {
+	audit.Query
+	form     form
+	stillMay func(*http.Request) error
 }
 
 func (h *Handler) ofOrg(w http.ResponseWriter, r *http.Request) error {
@@ -50,7 +58,7 @@ func (h *Handler) ofOrg(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return h.answer(w, r, audit.OfOrg(scope.Org.UUID(), f))
+	return h.answer(w, r, asked{audit.OfOrg(scope.Org.UUID(), f), ofTenant(), h.stillAdmin})
 }
 
 func (h *Handler) ofWorkspace(w http.ResponseWriter, r *http.Request) error {
@@ -62,7 +70,25 @@ func (h *Handler) ofWorkspace(w http.ResponseWriter, r *http.Request) error {
 	if f.Workspace != "" {
 		return errs.InvalidField("query:workspace", "must not be given, because the path names the workspace")
 	}
-	return h.answer(w, r, audit.OfWorkspace(scope.Org.UUID(), scope.Workspace.UUID, f))
+	return h.answer(w, r, asked{audit.OfWorkspace(scope.Org.UUID(), scope.Workspace.UUID, f), ofTenant(), h.stillAdmin})
+}
+
+// ofPlatform answers auditors with the events of the whole hub.
+func (h *Handler) ofPlatform(w http.ResponseWriter, r *http.Request) error {
+	if h.Records == nil {
+		return wire.NoRecords()
+	}
+	f, err := filterOf(r)
+	if err != nil {
+		return err
+	}
+	org, err := query.UUID(r, "org", "an organization")
+	if err != nil {
+		return err
+	}
+	// Who is an auditor depends on the credential and on flags.
+	stillMay := func(r *http.Request) error { return httpmw.CallerOf(r).Valid() }
+	return h.answer(w, r, asked{audit.OfPlatform(org, f), ofPlatform(), stillMay})
 }
 
 // admit returns the filter of a request that may be answered.
@@ -76,7 +102,7 @@ func (h *Handler) admit(r *http.Request, scope *tenancy.Scope) (audit.Filter, er
 	return filterOf(r)
 }
 
-// mayRead is the rule of both routes.
+// mayRead is the rule of the routes of tenants.
 func mayRead(scope *tenancy.Scope) error {
 	if scope.Workspace != nil {
 		return scope.RequireWorkspaceAdmin("read its audit log")
@@ -84,8 +110,8 @@ func mayRead(scope *tenancy.Scope) error {
 	return scope.RequireOrgAdmin("read its audit log")
 }
 
-// stillMay judges again what mayRead has judged, for an answer that takes long.
-func (h *Handler) stillMay(r *http.Request) error {
+// stillAdmin judges again what mayRead has judged, for an answer that takes long.
+func (h *Handler) stillAdmin(r *http.Request) error {
 	if err := httpmw.CallerOf(r).Valid(); err != nil {
 		return err
 	}
@@ -98,15 +124,15 @@ func (h *Handler) stillMay(r *http.Request) error {
 	return mayRead(&scope)
 }
 
-func (h *Handler) answer(w http.ResponseWriter, r *http.Request, q audit.Query) error {
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request, q asked) error {
 	w.Header().Set("Vary", "Accept")
-	if encode := encoderOf(r); encode != nil {
+	if encode := q.form.encoderOf(r); encode != nil {
 		return h.export(w, r, q, encode)
 	}
 	return h.list(w, r, q)
 }
 
-func (h *Handler) list(w http.ResponseWriter, r *http.Request, q audit.Query) (err error) {
+func (h *Handler) list(w http.ResponseWriter, r *http.Request, q asked) (err error) {
 	if q.Limit, err = paging.Limit(r); err != nil {
 		return err
 	}
@@ -116,7 +142,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request, q audit.Query) (e
 	if q.After == nil {
 		h.await(r.Context())
 	}
-	page, err := h.Records.Events(r.Context(), q)
+	page, err := h.Records.Events(r.Context(), q.Query)
 	if err != nil {
 		return err
 	}
@@ -124,15 +150,11 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request, q audit.Query) (e
 	if err != nil {
 		return err
 	}
-	answer := rest.AuditEventList{Replicas: wire.Replicas(h.Clock.Now(), replicas)}
-	answer.Items = make([]rest.AuditEvent, 0, len(page.Events))
-	for _, e := range page.Events {
-		answer.Items = append(answer.Items, viewOf(e))
-	}
+	next := ""
 	if page.Next != nil {
-		answer.Continue = paging.Token(r, page.Next.String(), "")
+		next = paging.Token(r, page.Next.String(), "")
 	}
-	return httpapi.Write(w, http.StatusOK, answer)
+	return httpapi.Write(w, http.StatusOK, q.form.list(page.Events, next, wire.Replicas(h.Clock.Now(), replicas)))
 }
 
 // await waits for what this replica has written a moment ago.
@@ -153,13 +175,4 @@ func after(r *http.Request) (*audit.Position, error) {
 		return nil, errs.InvalidField("query:continue", "is not one that this list returned; begin again without it")
 	}
 	return &p, nil
-}
-
-// viewOf is an event as admins of tenants see it: without network addresses, issuers and sessions.
-func viewOf(e audit.Event) rest.AuditEvent {
-	return rest.AuditEvent{
-		ID: e.ID, Time: e.Time, Stage: string(e.Stage), Action: e.Action, Workspace: e.Workspace, Cluster: e.Cluster, Object: e.Object, Code: e.Code,
-		Actor: rest.AuditActor{Kind: e.Actor.Kind, User: e.Actor.User, Bot: e.Actor.Bot, Token: e.Actor.Token},
-		Facts: e.Facts, Resource: e.Resource,
-	}
 }

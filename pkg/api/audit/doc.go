@@ -1,4 +1,5 @@
-// Package audit serves the audit log of an Organization and of a Workspace to its admins.
+// Package audit serves the audit log of an Organization and of a Workspace to its admins, and that of the whole hub to
+// auditors.
 //
 // # Decisions
 //
@@ -14,5 +15,5 @@
 //     read is judged again.
 //   - An admin sees the events of people who have a role in the Organization, of its bots, of
 //     platform admins and of the hub. Network addresses, issuers and sessions are not shown, and neither
-//     are attempts of people who have no role in it.
+//     are attempts of people who have no role in it. An auditor sees all of it.
 package audit

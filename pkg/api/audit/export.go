@@ -6,13 +6,11 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
 	"go.uber.org/zap"
 
-	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/query"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -41,19 +39,19 @@ type encoder struct {
 }
 
 // encoderOf returns the encoder that a client prefers. It is nil for a list in JSON.
-func encoderOf(r *http.Request) *encoder {
+func (f form) encoderOf(r *http.Request) *encoder {
 	switch query.Accepted(r, typeCSV, typeNDJSON) {
 	case typeCSV:
-		return &encoder{typeCSV + "; charset=utf-8; header=present", "audit.csv", beginCSV, writeCSV}
+		return &encoder{typeCSV + "; charset=utf-8; header=present", "audit.csv", f.beginCSV, f.csv}
 	case typeNDJSON:
-		return &encoder{typeNDJSON, "audit.ndjson", func(io.Writer) error { return nil }, writeNDJSON}
+		return &encoder{typeNDJSON, "audit.ndjson", func(io.Writer) error { return nil }, f.ndjson}
 	}
 	return nil
 }
 
 // export answers with all events that a query selects, page by page: neither the database nor memory holds more for
 // a client that reads slowly. An answer that cannot be completed is cut off, so that nobody takes it for a whole one.
-func (h *Handler) export(w http.ResponseWriter, r *http.Request, q audit.Query, to *encoder) error {
+func (h *Handler) export(w http.ResponseWriter, r *http.Request, q asked, to *encoder) error {
 	for _, name := range []string{"limit", "continue"} {
 		if r.URL.Query().Has(name) {
 			return errs.InvalidField("query:"+name, "is for lists in JSON; this answer has all events")
@@ -61,7 +59,7 @@ func (h *Handler) export(w http.ResponseWriter, r *http.Request, q audit.Query, 
 	}
 	h.await(r.Context())
 	q.Limit = exportPage
-	page, err := h.Records.Events(r.Context(), q)
+	page, err := h.Records.Events(r.Context(), q.Query)
 	if err != nil {
 		return err
 	}
@@ -87,59 +85,17 @@ func (h *Handler) export(w http.ResponseWriter, r *http.Request, q audit.Query, 
 			break
 		}
 		_ = control.Flush()
-		if err = h.stillMay(r); err != nil {
+		if err = q.stillMay(r); err != nil {
 			break
 		}
 		q.After = page.Next
-		page, err = h.Records.Events(r.Context(), q)
+		page, err = h.Records.Events(r.Context(), q.Query)
 	}
 	if err != nil {
 		log.From(r.Context()).Info("an export of the audit log was cut off", zap.String("user", httpmw.CallerOf(r).Key()), zap.Error(err))
 		panic(http.ErrAbortHandler)
 	}
 	return nil
-}
-
-func writeNDJSON(w io.Writer, events []audit.Event) error {
-	lines := json.NewEncoder(w)
-	lines.SetEscapeHTML(false)
-	for _, e := range events {
-		if err := lines.Encode(viewOf(e)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// column is a column of CSV, with the name of the field in JSON.
-type column struct {
-	name  string
-	value func(rest.AuditEvent) string
-}
-
-// columns are those of CSV. Objects but the actor are JSON in one cell.
-func columns() []column {
-	return []column{
-		{"id", func(e rest.AuditEvent) string { return e.ID }},
-		{"time", func(e rest.AuditEvent) string { return e.Time.Format(time.RFC3339Nano) }},
-		{"stage", func(e rest.AuditEvent) string { return e.Stage }},
-		{"action", func(e rest.AuditEvent) string { return e.Action }},
-		{"actor.kind", func(e rest.AuditEvent) string { return e.Actor.Kind }},
-		{"actor.user", func(e rest.AuditEvent) string { return e.Actor.User }},
-		{"actor.bot", func(e rest.AuditEvent) string { return e.Actor.Bot }},
-		{"actor.token", func(e rest.AuditEvent) string { return e.Actor.Token }},
-		{"workspace", func(e rest.AuditEvent) string { return e.Workspace }},
-		{"cluster", func(e rest.AuditEvent) string { return e.Cluster }},
-		{"object", func(e rest.AuditEvent) string { return e.Object }},
-		{"code", func(e rest.AuditEvent) string {
-			if e.Code == 0 {
-				return ""
-			}
-			return strconv.Itoa(e.Code)
-		}},
-		{"facts", func(e rest.AuditEvent) string { return cellOf(e.Facts) }},
-		{"resource", func(e rest.AuditEvent) string { return cellOf(e.Resource) }},
-	}
 }
 
 // cellOf is a value as JSON in one cell.
@@ -156,31 +112,32 @@ func cellOf[T any](value *T) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// harmless is a cell that no spreadsheet takes for a formula.
-func harmless(cell string) string {
-	if cell != "" && strings.ContainsRune("=+-@\t\r\n", rune(cell[0])) {
-		return "'" + cell
+// ndjson has a line for each event.
+func (f form) ndjson(w io.Writer, events []audit.Event) error {
+	lines := json.NewEncoder(w)
+	lines.SetEscapeHTML(false)
+	for _, e := range events {
+		if err := lines.Encode(f.view(e)); err != nil {
+			return err
+		}
 	}
-	return cell
+	return nil
 }
 
-func beginCSV(w io.Writer) error {
-	all := columns()
-	names := make([]string, len(all))
-	for i, c := range all {
+func (f form) beginCSV(w io.Writer) error {
+	names := make([]string, len(f.columns))
+	for i, c := range f.columns {
 		names[i] = c.name
 	}
 	return writeRows(w, func(rows *csv.Writer) error { return rows.Write(names) })
 }
 
-func writeCSV(w io.Writer, events []audit.Event) error {
+func (f form) csv(w io.Writer, events []audit.Event) error {
 	return writeRows(w, func(rows *csv.Writer) error {
-		all := columns()
-		cells := make([]string, len(all))
+		cells := make([]string, len(f.columns))
 		for _, e := range events {
-			view := viewOf(e)
-			for i, c := range all {
-				cells[i] = harmless(c.value(view))
+			for i, c := range f.columns {
+				cells[i] = query.Harmless(c.value(e))
 			}
 			if err := rows.Write(cells); err != nil {
 				return err

@@ -8,7 +8,6 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/internal/query"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
-	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 var (
@@ -21,13 +20,13 @@ func filterOf(r *http.Request) (f audit.Filter, err error) {
 	for _, p := range []struct {
 		name string
 		into *string
-	}{{"actor", &f.Actor}, {"action", &f.Action}, {"workspace", &f.Workspace}, {"object", &f.Object}} {
+	}{{"actor", &f.Actor}, {"action", &f.Action}, {"object", &f.Object}} {
 		if *p.into, err = query.Text(r, p.name); err != nil {
 			return f, err
 		}
 	}
-	if f.Workspace != "" && !tenancy.IsUUID(f.Workspace) {
-		return f, errs.InvalidField("query:workspace", "must be the UUID of a workspace")
+	if f.Workspace, err = query.UUID(r, "workspace", "a workspace"); err != nil {
+		return f, err
 	}
 	if f.Since, err = query.Moment(r, "since"); err != nil {
 		return f, err

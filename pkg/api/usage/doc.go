@@ -1,4 +1,5 @@
-// Package usage serves what the Workspaces of an Organization use to its admins.
+// Package usage serves what the Workspaces of an Organization use to its admins, and what all Organizations use to
+// auditors.
 //
 // # Decisions
 //

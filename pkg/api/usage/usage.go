@@ -1,9 +1,7 @@
 package usage
 
 import (
-	"bytes"
 	"context"
-	"encoding/csv"
 	"net/http"
 	"strconv"
 	"time"
@@ -34,10 +32,12 @@ const typeCSV = "text/csv"
 // Records are what all replicas have counted.
 type Records interface {
 	Usage(ctx context.Context, q usage.Query) ([]usage.Item, error)
+	// UsageOfOrgs returns what each Organization used between two times, by its UUID.
+	UsageOfOrgs(ctx context.Context, from, to time.Time) (map[string]*usage.Item, error)
 	UsageFreshness(ctx context.Context) ([]audit.Freshness, error)
 }
 
-// Handler serves the usage of an Organization and of a Workspace.
+// Handler serves the usage of an Organization, of a Workspace and of all Organizations.
 type Handler struct {
 	api.Deps
 	// Records is nil without a database.
@@ -50,6 +50,7 @@ type Handler struct {
 func (h *Handler) Mount(r chi.Router) {
 	r.With(h.LimitReads, h.Scopes.Org).Get("/orgs/{org}/usage", httpapi.Handle(h.list))
 	r.With(h.LimitReads, h.Scopes.Workspace).Get("/orgs/{org}/workspaces/{ws}/usage", httpapi.Handle(h.list))
+	r.With(httpmw.RequireAuditor, h.LimitReads).Get("/admin/usage", httpapi.Handle(h.ofPlatform))
 }
 
 func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
@@ -74,11 +75,11 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 	}
 	items := make([]rest.UsageItem, 0, len(found))
 	for _, i := range found {
-		items = append(items, viewOf(i, span.Step, scope.Workspace == nil))
+		items = append(items, viewOf(i, i.From.Add(span.Step.Duration()), scope.Workspace == nil))
 	}
 	w.Header().Set("Vary", "Accept")
 	if query.Accepted(r, typeCSV) == typeCSV {
-		return export(w, items, scope.Workspace == nil)
+		return export(w, items, columns(scope.Workspace == nil))
 	}
 	replicas, err := h.Records.UsageFreshness(r.Context())
 	if err != nil {
@@ -88,7 +89,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.Write(w, http.StatusOK, answer)
 }
 
-// mayRead is the rule of both routes.
+// mayRead is the rule of the routes of tenants.
 func mayRead(scope *tenancy.Scope) error {
 	if scope.Workspace != nil {
 		return scope.RequireWorkspaceAdmin("read its usage")
@@ -102,15 +103,21 @@ func spanOf(r *http.Request, now time.Time) (s usage.Span, err error) {
 	if err != nil {
 		return s, err
 	}
-	back := time.Duration(defaultHours)
-	switch s.Step = usage.Step(step); s.Step {
-	case "":
-		s.Step = usage.Hour
-	case usage.Hour:
+	switch usage.Step(step) {
+	case "", usage.Hour:
+		return spanIn(r, now, usage.Hour)
 	case usage.Day:
+		return spanIn(r, now, usage.Day)
+	}
+	return s, errs.InvalidField("query:step", "must be hour or day")
+}
+
+// spanIn reads the parameters of a request for items of a step.
+func spanIn(r *http.Request, now time.Time, step usage.Step) (s usage.Span, err error) {
+	s.Step = step
+	back := time.Duration(defaultHours)
+	if step == usage.Day {
 		back = defaultDays
-	default:
-		return s, errs.InvalidField("query:step", "must be hour or day")
 	}
 	if s.From, err = query.Moment(r, "from"); err != nil {
 		return s, err
@@ -135,9 +142,9 @@ func spanOf(r *http.Request, now time.Time) (s usage.Span, err error) {
 	return s, nil
 }
 
-func viewOf(i usage.Item, step usage.Step, ofOrg bool) rest.UsageItem {
+func viewOf(i usage.Item, to time.Time, ofOrg bool) rest.UsageItem {
 	item := rest.UsageItem{
-		From: i.From, To: i.From.Add(step.Duration()), Objects: i.Objects, Bytes: i.Bytes,
+		From: i.From, To: to, Objects: i.Objects, Bytes: i.Bytes,
 		Requests: rest.UsageRequests{Read: i.Reads, Write: i.Writes, Watch: i.Watches},
 		BytesOut: i.BytesOut, People: i.People, Bots: i.Bots, StreamSeconds: int64(i.Streamed.Round(time.Second) / time.Second),
 	}
@@ -145,47 +152,4 @@ func viewOf(i usage.Item, step usage.Step, ofOrg bool) rest.UsageItem {
 		item.Size = &rest.OrgSize{Members: i.Members, Workspaces: i.Workspaces, Entries: i.Entries}
 	}
 	return item
-}
-
-// export answers with CSV. Its columns are named as the fields in JSON. It has times and numbers only, so no
-// cell is a formula.
-func export(w http.ResponseWriter, items []rest.UsageItem, ofOrg bool) error {
-	names := []string{
-		"from", "to", "objects", "bytes", "requests.read", "requests.write", "requests.watch", "bytesOut", "people", "bots", "streamSeconds",
-	}
-	if ofOrg {
-		names = append(names, "size.members", "size.workspaces", "size.entries")
-	}
-	var b bytes.Buffer
-	rows := csv.NewWriter(&b)
-	rows.UseCRLF = true
-	if err := rows.Write(names); err != nil {
-		return err
-	}
-	for _, i := range items {
-		cells := []string{i.From.Format(time.RFC3339), i.To.Format(time.RFC3339)}
-		numbers := []int64{i.Objects, i.Bytes, i.Requests.Read, i.Requests.Write, i.Requests.Watch, i.BytesOut, i.People, i.Bots, i.StreamSeconds}
-		if ofOrg {
-			numbers = append(numbers, i.Size.Members, i.Size.Workspaces, i.Size.Entries)
-		}
-		for _, n := range numbers {
-			cells = append(cells, strconv.FormatInt(n, 10))
-		}
-		if err := rows.Write(cells); err != nil {
-			return err
-		}
-	}
-	rows.Flush()
-	if err := rows.Error(); err != nil {
-		return err
-	}
-	header := w.Header()
-	header.Set("Content-Type", typeCSV+"; charset=utf-8; header=present")
-	header.Set("Content-Disposition", `attachment; filename="usage.csv"`)
-	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("Cache-Control", "no-store")
-	w.WriteHeader(http.StatusOK)
-	// The client may have left.
-	_, _ = b.WriteTo(w)
-	return nil
 }

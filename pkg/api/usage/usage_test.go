@@ -30,6 +30,7 @@ const (
 type bed struct {
 	http.Handler
 	items   []usage.Item
+	orgs    map[string]*usage.Item
 	failing error
 	asked   []usage.Query
 	now     time.Time
@@ -38,6 +39,11 @@ type bed struct {
 func (b *bed) Usage(_ context.Context, q usage.Query) ([]usage.Item, error) {
 	b.asked = append(b.asked, q)
 	return b.items, b.failing
+}
+
+func (b *bed) UsageOfOrgs(_ context.Context, from, to time.Time) (map[string]*usage.Item, error) {
+	b.asked = append(b.asked, usage.OfOrg("all", usage.Span{From: from, To: to}))
+	return b.orgs, b.failing
 }
 
 func (b *bed) UsageFreshness(context.Context) ([]audit.Freshness, error) {
@@ -49,6 +55,7 @@ func newBed(t testing.TB, records func(*bed) usageapi.Records) *bed {
 	limits, err := httpmw.NewLimits(clocktesting.NewFakePassiveClock(apitest.Now()), prometheus.NewRegistry())
 	require.NoError(t, err)
 	b, w := &bed{}, apitest.NewWorld()
+	w.PutUser(apitest.Person(apitest.Auditor))
 	h := &usageapi.Handler{Records: records(b), LimitReads: limits.PerPerson("audit_reads_per_person", 2), Deps: w.Deps(t, nil, "")}
 	b.now = h.Clock.Now()
 	b.Handler = apitest.Router(w, func(r chi.Router) { h.Mount(r) })

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -34,11 +35,39 @@ type audited interface {
 	ExportAudit(ctx context.Context, q client.AuditQuery, mediaType string, to io.Writer) error
 }
 
+// auditFlags are the flags of commands that list events.
+type auditFlags struct {
+	output       format
+	since, until moment
+	query        client.AuditQuery
+}
+
+func newAuditFlags() *auditFlags {
+	return &auditFlags{output: format{word{"table", []string{"table", wide, "json", "yaml", "name", "csv", "ndjson"}}}, since: moment{age: life(24 * time.Hour)}}
+}
+
+// add adds the flags to a command.
+func (f *auditFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.VarP(&f.output, "output", "o", "how to print: table, wide, json, yaml, name, csv or ndjson")
+	flags.Var(&f.since, "since", "age or time of the oldest event, such as 12h, 7d or 2026-03-01T00:00:00Z")
+	flags.Var(&f.until, "until", "age or time of the newest event (default: now)")
+	flags.StringVar(&f.query.Actor, "actor", "", "name of a person, or UUID of a bot, whose events to list")
+	flags.StringVar(&f.query.Action, "action", "", "part of the actions to list, such as members or kubernetes")
+	flags.StringVar(&f.query.Object, "object", "", "name of an affected object, such as that of a person")
+	flags.StringVar(&f.query.Code, "code", "", "status of the answers to list, such as 403, or 4xx")
+}
+
+// at is the query of the flags.
+func (f *auditFlags) at(now time.Time) client.AuditQuery {
+	q := f.query
+	q.Since, q.Until = f.since.before(now), f.until.before(now)
+	return q
+}
+
 func (a *app) auditCommand() *cobra.Command {
 	var org, workspace string
-	var query client.AuditQuery
-	output := format{word{"table", []string{"table", wide, "json", "yaml", "name", "csv", "ndjson"}}}
-	since, until := moment{age: life(24 * time.Hour)}, moment{}
+	f := newAuditFlags()
 	cmd := &cobra.Command{
 		Use: "audit", Short: "List who changed what in the chosen organization",
 		Long: `List who changed what in the chosen organization, and who was refused, the newest
@@ -54,9 +83,9 @@ The events are those of all replicas of the hub.`,
 			if err != nil {
 				return err
 			}
-			query.Since, query.Until = since.before(a.Clock.Now()), until.before(a.Clock.Now())
+			query := f.at(a.Clock.Now())
 			if workspace == "" {
-				return a.printAudit(ctx, o, query, output)
+				return a.printAudit(ctx, o, query, f.output)
 			}
 			w, t, err := a.inWorkspace(ctx, org, workspace)
 			if err != nil {
@@ -64,24 +93,17 @@ The events are those of all replicas of the hub.`,
 			}
 			// Admins of the organization see those of deleted workspaces, too.
 			query.Workspace = t.Workspace
-			if err = a.printAudit(ctx, o, query, output); is(err, http.StatusForbidden) {
+			if err = a.printAudit(ctx, o, query, f.output); is(err, http.StatusForbidden) {
 				query.Workspace = ""
-				err = a.printAudit(ctx, w, query, output)
+				err = a.printAudit(ctx, w, query, f.output)
 			}
 			return err
 		},
 	}
 	a.orgFlag(cmd, &org)
-	cmd.Flags().VarP(&output, "output", "o", "how to print: table, wide, json, yaml, name, csv or ndjson")
-	flags := cmd.Flags()
-	flags.Var(&since, "since", "age or time of the oldest event, such as 12h, 7d or 2026-03-01T00:00:00Z")
-	flags.Var(&until, "until", "age or time of the newest event (default: now)")
-	flags.StringVar(&query.Actor, "actor", "", "name of a person, or UUID of a bot, whose events to list")
-	flags.StringVarP(&workspace, "workspace", "w", "", "UUID or name of a workspace whose events to list")
+	f.add(cmd)
+	cmd.Flags().StringVarP(&workspace, "workspace", "w", "", "UUID or name of a workspace whose events to list")
 	a.completeWorkspace(cmd, &org)
-	flags.StringVar(&query.Action, "action", "", "part of the actions to list, such as members or kubernetes")
-	flags.StringVar(&query.Object, "object", "", "name of an affected object, such as that of a person")
-	flags.StringVar(&query.Code, "code", "", "status of the answers to list, such as 403, or 4xx")
 	return cmd
 }
 
@@ -91,7 +113,10 @@ func (a *app) printAudit(ctx context.Context, of audited, query client.AuditQuer
 	}
 	events := of.Audit(ctx, query)
 	if output.isTable() {
-		events = flat(events)
+		events = flat(events, func(e *rest.AuditEvent) (err error) {
+			e.Raw, err = flatten(*e, nil)
+			return err
+		})
 	}
 	raw, err := listed(events)
 	if err != nil {
@@ -137,25 +162,27 @@ func (m *moment) before(now time.Time) time.Time {
 	return m.at
 }
 
-// flat returns events whose JSON has texts instead of objects.
-func flat(events iter.Seq2[rest.AuditEvent, error]) iter.Seq2[rest.AuditEvent, error] {
-	return func(yield func(rest.AuditEvent, error) bool) {
-		for e, err := range events {
+// flat returns items whose JSON a func has replaced by one with texts instead of objects.
+func flat[T any](items iter.Seq2[T, error], replace func(*T) error) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for item, err := range items {
 			if err == nil {
-				e.Raw, err = flatten(e)
+				err = replace(&item)
 			}
-			if !yield(e, err) {
+			if !yield(item, err) {
 				return
 			}
 		}
 	}
 }
 
-func flatten(e rest.AuditEvent) ([]byte, error) {
+// flatten returns an event with texts instead of objects, and with further fields.
+func flatten(e rest.AuditEvent, further map[string]any) ([]byte, error) {
 	item := map[string]any{
 		"time": e.Time.Local().Format(time.DateTime), "stage": e.Stage, "actor": e.Actor.Kind, "action": e.Action, "object": printable(e.Object),
 		"workspace": e.Workspace, "id": e.ID,
 	}
+	maps.Copy(item, further)
 	if name := e.Actor.User + e.Actor.Bot; name != "" {
 		item["actor"] = name
 	}

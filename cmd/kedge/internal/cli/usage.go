@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"iter"
+	"maps"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -74,7 +75,10 @@ func (a *app) printUsage(ctx context.Context, of usedTenant, query client.UsageQ
 	}
 	items := of.Usage(ctx, query)
 	if output.isTable() {
-		items = flatUsage(items)
+		items = flat(items, func(i *rest.UsageItem) (err error) {
+			i.Raw, err = flattenUsage(*i, nil)
+			return err
+		})
 	}
 	raw, err := listed(items)
 	if err != nil {
@@ -83,25 +87,13 @@ func (a *app) printUsage(ctx context.Context, of usedTenant, query client.UsageQ
 	return a.print(output, raw, usageColumns)
 }
 
-// flatUsage returns items whose JSON has no objects.
-func flatUsage(items iter.Seq2[rest.UsageItem, error]) iter.Seq2[rest.UsageItem, error] {
-	return func(yield func(rest.UsageItem, error) bool) {
-		for i, err := range items {
-			if err == nil {
-				i.Raw, err = flattenUsage(i)
-			}
-			if !yield(i, err) {
-				return
-			}
-		}
-	}
-}
-
-func flattenUsage(i rest.UsageItem) ([]byte, error) {
+// flattenUsage returns an item without objects, with further fields.
+func flattenUsage(i rest.UsageItem, further map[string]any) ([]byte, error) {
 	flat := map[string]any{
 		"from": i.From.UTC().Format(time.RFC3339), "objects": i.Objects, "bytes": i.Bytes,
 		"read": i.Requests.Read, "write": i.Requests.Write, "watch": i.Requests.Watch, "bytesOut": i.BytesOut, "people": i.People, "bots": i.Bots, "streamSeconds": i.StreamSeconds,
 	}
+	maps.Copy(flat, further)
 	if s := i.Size; s != nil {
 		flat["members"], flat["workspaces"], flat["entries"] = s.Members, s.Workspaces, s.Entries
 	}

@@ -1,4 +1,4 @@
-// Package query reads the parameters and the Accept header of requests for records.
+// Package query reads the parameters and the Accept header of requests for records, and writes cells of CSV.
 package query
 
 import (
@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 // maxText is the maximum length of a text, in bytes. No text of a record is longer.
@@ -28,6 +29,23 @@ func Text(r *http.Request, name string) (string, error) {
 		return "", errs.InvalidField("query:"+name, "must be UTF-8 without NUL")
 	}
 	return value, nil
+}
+
+// UUID returns a parameter that is the UUID of something. It is empty if the parameter is not given.
+func UUID(r *http.Request, name, of string) (string, error) {
+	value, err := Text(r, name)
+	if err == nil && value != "" && !tenancy.IsUUID(value) {
+		err = errs.InvalidField("query:"+name, "must be the UUID of "+of)
+	}
+	return value, err
+}
+
+// Harmless is a cell of CSV that no spreadsheet takes for a formula.
+func Harmless(cell string) string {
+	if cell != "" && strings.ContainsRune("=+-@\t\r\n", rune(cell[0])) {
+		return "'" + cell
+	}
+	return cell
 }
 
 // Moment returns a parameter with a time. It is zero if the parameter is not given.

@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
+	"github.com/faroshq/kedge-hub/pkg/client"
+)
+
+var (
+	adminAuditColumns = slices.Concat(auditColumns, table{
+		{"ORGANIZATION", "org", wide}, {"PEER", "peer", wide}, {"ISSUER", "issuer", wide}, {"SESSION", "session", wide},
+	})
+	adminUsageColumns = slices.Concat(table{{"ORGANIZATION", "orgDisplayName"}}, usageColumns, table{{"TO", "to", wide}, {"ORGANIZATION UUID", "org", wide}})
+)
+
+// tenantFlags name an organization, and a workspace by its UUID: auditors cannot list those.
+type tenantFlags struct{ org, workspace string }
+
+func (t *tenantFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&t.org, "org", "", "UUID or name of an organization (default: all)")
+	cmd.Flags().StringVarP(&t.workspace, "workspace", "w", "", "UUID of a workspace")
+}
+
+// resolve replaces the name of the organization by its UUID.
+func (d *admin) resolve(ctx context.Context, s *session, t *tenantFlags) (err error) {
+	if t.workspace != "" && !isUUID(t.workspace) {
+		return fmt.Errorf("--workspace: give the UUID of a workspace, not %q; %w", t.workspace, errUsage)
+	}
+	if t.org != "" {
+		t.org, err = d.orgs.name(ctx, s.api.Admin().Orgs(), t.org)
+	}
+	return err
+}
+
+func (d *admin) auditCommand() *cobra.Command {
+	var in tenantFlags
+	f := newAuditFlags()
+	cmd := &cobra.Command{
+		Use: "audit", Short: "List who changed what in the whole hub",
+		Long: `List who changed what in the whole hub, and who was refused, the newest first, for auditors
+and platform admins. It has the events that admins of an organization are not shown, and with
+-o wide the network addresses, identity providers and sessions of the actors.`,
+		Example: "  kedge admin audit\n  kedge admin audit --since 7d --actor bob -o wide\n  kedge admin audit --org ACME --code 4xx\n" +
+			"  kedge admin audit --since 2026-03-01T00:00:00Z -o csv > march.csv",
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			s, err := d.session(ctx)
+			if err != nil {
+				return err
+			}
+			if err := d.resolve(ctx, s, &in); err != nil {
+				return err
+			}
+			query := f.at(d.Clock.Now())
+			query.Workspace = in.workspace
+			if mediaType := auditExport(f.output.value); mediaType != "" {
+				return s.api.Admin().ExportAudit(ctx, in.org, query, mediaType, d.Out)
+			}
+			events := s.api.Admin().Audit(ctx, in.org, query)
+			if f.output.isTable() {
+				events = flat(events, func(e *rest.AdminAuditEvent) (err error) {
+					e.Raw, err = flatten(e.AuditEvent, map[string]any{"org": e.Org, "peer": e.Peer, "issuer": e.Issuer, "session": e.Session})
+					return err
+				})
+			}
+			raw, err := listed(events)
+			if err != nil {
+				return err
+			}
+			return d.print(f.output, raw, adminAuditColumns)
+		},
+	}
+	in.add(cmd)
+	f.add(cmd)
+	return cmd
+}
+
+func (d *admin) usageCommand() *cobra.Command {
+	var in tenantFlags
+	output := format{word{"table", []string{"table", wide, "json", "yaml", "csv"}}}
+	step := word{"hour", []string{"hour", "day"}}
+	since, until := moment{}, moment{}
+	cmd := &cobra.Command{
+		Use: "usage", Short: "List what the organizations of the hub use",
+		Long: `List what the organizations of the hub use, for auditors and platform admins: a line for each
+organization that used anything, which adds up whole days of UTC, or with --org the hours or
+days of one, as kedge usage shows them to its admins.`,
+		Example: "  kedge admin usage\n  kedge admin usage --since 90d -o csv > quarter.csv\n  kedge admin usage --org ACME --step day",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			if in.org == "" && (in.workspace != "" || cmd.Flags().Changed("step")) {
+				return fmt.Errorf("%s: --workspace and --step need --org; %w", cmd.CommandPath(), errUsage)
+			}
+			s, err := d.session(ctx)
+			if err != nil {
+				return err
+			}
+			if err := d.resolve(ctx, s, &in); err != nil {
+				return err
+			}
+			query := client.AdminUsageQuery{Org: in.org, Workspace: in.workspace}
+			query.From, query.To = since.before(d.Clock.Now()), until.before(d.Clock.Now())
+			if in.org != "" {
+				query.Step = step.value
+			}
+			if output.value == "csv" {
+				return s.api.Admin().ExportUsage(ctx, query, d.Out)
+			}
+			items := s.api.Admin().Usage(ctx, query)
+			if output.isTable() {
+				items = flat(items, func(i *rest.AdminUsageItem) (err error) {
+					i.Raw, err = flattenUsage(i.UsageItem, map[string]any{
+						"org": i.Org, "orgDisplayName": printable(i.OrgDisplayName), "to": i.To.UTC().Format(time.RFC3339),
+					})
+					return err
+				})
+			}
+			raw, err := listed(items)
+			if err != nil {
+				return err
+			}
+			return d.print(output, raw, adminUsageColumns)
+		},
+	}
+	in.add(cmd)
+	flags := cmd.Flags()
+	flags.VarP(&output, "output", "o", "how to print: table, wide, json, yaml or csv")
+	flags.Var(&since, "since", "age or time of the beginning, such as 30d or 2026-03-01T00:00:00Z (default: 30 days, or 24 hours)")
+	flags.Var(&until, "until", "age or time of the end (default: now)")
+	flags.Var(&step, "step", "length of a line with --org: hour or day")
+	return cmd
+}

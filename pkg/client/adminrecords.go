@@ -1,0 +1,52 @@
+package client
+
+import (
+	"context"
+	"io"
+	"iter"
+	"net/http"
+
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
+)
+
+// AdminUsageQuery selects items of usage: those of an organization or of a workspace in it or, without one, an item for
+// each organization. Step is for an organization.
+type AdminUsageQuery struct {
+	UsageQuery
+	Org, Workspace string
+}
+
+func (q AdminUsageQuery) options() []Option {
+	return append(q.UsageQuery.options(), Query("org", q.Org), Query("workspace", q.Workspace))
+}
+
+// Audit lists the events of the whole hub, or of an organization if org is not empty, the newest first. For auditors and
+// platform admins.
+func (a Admin) Audit(ctx context.Context, org string, q AuditQuery) iter.Seq2[rest.AdminAuditEvent, error] {
+	return Objects[rest.AdminAuditEvent, None, None]{c: a.c, r: Request{Path: adminPath + "/audit"}}.List(ctx, append(q.options(), Query("org", org))...)
+}
+
+// ExportAudit writes all events as the hub sends them in a media type. If it returns an error, what it has written is
+// not whole.
+func (a Admin) ExportAudit(ctx context.Context, org string, q AuditQuery, mediaType string, to io.Writer) error {
+	return a.export(ctx, "/audit", mediaType, to, append(q.options(), Query("org", org)))
+}
+
+// Usage lists what organizations use. For auditors and platform admins.
+func (a Admin) Usage(ctx context.Context, q AdminUsageQuery) iter.Seq2[rest.AdminUsageItem, error] {
+	return Objects[rest.AdminUsageItem, None, None]{c: a.c, r: Request{Path: adminPath + "/usage"}}.List(ctx, q.options()...)
+}
+
+// ExportUsage writes the items as the hub sends them in CSV. If it returns an error, what it has written is not whole.
+func (a Admin) ExportUsage(ctx context.Context, q AdminUsageQuery, to io.Writer) error {
+	return a.export(ctx, "/usage", CSV, to, q.options())
+}
+
+func (a Admin) export(ctx context.Context, path, mediaType string, to io.Writer, options []Option) error {
+	r := Request{Method: http.MethodGet, Path: adminPath + path, into: to}
+	for _, option := range append(options, header("Accept", mediaType)) {
+		option(&r)
+	}
+	_, err := a.c.Do(ctx, r)
+	return err
+}
