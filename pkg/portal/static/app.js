@@ -9,6 +9,7 @@ import './lib/switcher.js';
 import * as activity from './pages/activity.js';
 import * as admin from './pages/admin.js';
 import * as adminorgs from './pages/adminorgs.js';
+import * as adminusage from './pages/adminusage.js';
 import * as bot from './pages/bot.js';
 import * as bots from './pages/bots.js';
 import * as catalog from './pages/catalog.js';
@@ -56,6 +57,8 @@ const routes = [
   { pattern: /^\/ui\/deleted$/, params: [], page: deleted },
   { pattern: /^\/ui\/admin$/, params: [], page: admin, tab: 'People', audit: true },
   { pattern: /^\/ui\/admin\/orgs$/, params: [], page: adminorgs, tab: 'Organizations', audit: true },
+  { pattern: /^\/ui\/admin\/audit$/, params: [], page: activity, tab: 'Activity', audit: true },
+  { pattern: /^\/ui\/admin\/usage$/, params: [], page: adminusage, tab: 'Usage', audit: true },
   { pattern: /^\/ui\/admin\/catalog$/, params: [], page: catalog, tab: 'Catalog' },
   { pattern: new RegExp(`^/ui/admin/catalog/${id}$`), params: ['entry'], page: entry, tab: 'Catalog' },
   { pattern: /^\/ui\/admin\/deletions$/, params: [], page: deletions, tab: 'Deletions' },
@@ -218,7 +221,7 @@ function tabsOf({ org, ws }) {
     if (!session.me.platformAdmin && !session.me.auditor) return [];
     /** @type {Array<[string, string]>} */
     const managed = session.me.platformAdmin ? [['Catalog', `${adminPath}/catalog`], ['Deletions', `${adminPath}/deletions`]] : [];
-    return [['People', adminPath], ['Organizations', `${adminPath}/orgs`], ...managed];
+    return [['People', adminPath], ['Organizations', `${adminPath}/orgs`], ...managed, ['Activity', `${adminPath}/audit`], ['Usage', `${adminPath}/usage`]];
   }
   if (ws) {
     const base = `/ui/orgs/${org}/workspaces/${ws}`;

@@ -1,4 +1,4 @@
-// For admins: what an Organization or a Workspace uses, by hour or day.
+// For admins and auditors: what an Organization or a Workspace uses, by hour or day.
 
 import { call, orgPath, workspacePath } from '../lib/api.js';
 import { h } from '../lib/dom.js';
@@ -17,9 +17,13 @@ const number = new Intl.NumberFormat();
 export async function render(page) {
   const { org, ws } = page.params;
   const name = page.query.get('step') === 'day' ? 'day' : 'hour';
-  const path = ws ? workspacePath(org, ws) : orgPath(org);
-  const { body } = await call('GET', `${path}/usage?step=${name}`, { signal: page.signal });
-  /** @type {Schema<'UsageItem'>[]} */
+  // Auditors come here with an Organization in the query.
+  const audited = page.query.get('org') || '';
+  const query = org ? '' : `org=${encodeURIComponent(audited)}&`;
+  const { body } = org
+    ? await call('GET', `${ws ? workspacePath(org, ws) : orgPath(org)}/usage?step=${name}`, { signal: page.signal })
+    : await call('GET', `/api/admin/usage?org=${encodeURIComponent(audited)}&step=${name}`, { signal: page.signal });
+  /** @type {Array<Schema<'UsageItem'> & {orgDisplayName?: string}>} */
   const items = body.items;
   const step = steps[name];
   const to = (Math.floor(Date.now() / step.length) + 1) * step.length;
@@ -30,8 +34,8 @@ export async function render(page) {
   const behind = body.replicas.filter((/** @type {Schema<'AuditReplica'>} */ r) => r.behindSeconds > 60);
   page.title('Usage');
   page.show(
-    heading('Usage', `What this ${ws ? 'workspace' : 'organization'} uses, at most a minute old.`,
-      Object.entries(steps).map(([each, s]) => h('a', { class: 'button', href: `${location.pathname}?step=${each}`, 'aria-current': each === name ? 'true' : null }, s.title))),
+    heading('Usage', `What ${org ? `this ${ws ? 'workspace' : 'organization'}` : items[0]?.orgDisplayName || audited} uses, at most a minute old.`,
+      Object.entries(steps).map(([each, s]) => h('a', { class: 'button', href: `${location.pathname}?${query}step=${each}`, 'aria-current': each === name ? 'true' : null }, s.title))),
     behind.length > 0 && h('p', { class: 'note warn', role: 'status' }, 'Some usage of the last time is not here yet.'),
     items.length > 0 && h('div', { class: 'plots' },
       bars('Requests', (i) => i.requests.read + i.requests.write + i.requests.watch), bars('Bytes of answers', (i) => i.bytesOut, size),
