@@ -307,6 +307,11 @@ func (a Admin) Orgs() Objects[rest.AdminOrg, None, rest.AdminUpdateOrgRequest] {
 	return Objects[rest.AdminOrg, None, rest.AdminUpdateOrgRequest]{c: a.c, r: Request{Path: adminPath + "/orgs"}}
 }
 
+// UndeleteOrg withdraws the request to delete an organization.
+func (a Admin) UndeleteOrg(ctx context.Context, uuid string) (*rest.AdminOrg, error) {
+	return do[rest.AdminOrg](ctx, a.c, Request{Method: http.MethodPost, Path: adminPath + "/orgs" + segment(uuid) + "/undelete"})
+}
+
 // Deletions lists what is deleted and not purged yet.
 func (a Admin) Deletions(ctx context.Context) iter.Seq2[rest.Deletion, error] {
 	return Objects[rest.Deletion, None, None]{c: a.c, r: Request{Path: adminPath + "/deletions"}}.List(ctx)

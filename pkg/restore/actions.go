@@ -41,6 +41,7 @@ var actions = table{
 	"DELETE /api/admin/orgs/{org}":              {{ends: DeleteOrg}},
 	"delete organization":                       {{ends: DeleteOrg}},
 	"POST " + inOrg + "/undelete":               {{gives: "undeletion of an organization"}},
+	"POST /api/admin/orgs/{org}/undelete":       {{gives: "undeletion of an organization"}},
 	"PATCH /api/admin/orgs/{org}":               {{gives: settings}},
 	"POST " + inOrg + "/workspaces":             {{gives: "workspace"}},
 	"PATCH " + inWorkspace:                      {{ends: EndWorkspace, when: ends}, {gives: settings}},

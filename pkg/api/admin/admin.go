@@ -44,12 +44,14 @@ func (h *Handler) Mount(r chi.Router) {
 		r.Get("/admin/users/{name}", httpapi.Handle(h.user))
 		r.Get("/admin/users/{name}/memberships", httpapi.Handle(h.memberships))
 		r.Get("/admin/orgs", httpapi.Handle(h.orgs))
+		r.Get("/admin/orgs/{org}", httpapi.Handle(h.oneOrg))
 	})
 	r.Group(func(r chi.Router) {
 		r.Use(httpmw.RequirePlatformAdmin)
 		r.Patch("/admin/users/{name}", httpapi.Handle(h.patchUser))
 		r.Patch("/admin/orgs/{org}", httpapi.Handle(h.patchOrg))
 		r.Delete("/admin/orgs/{org}", httpapi.Handle(h.deleteOrg))
+		r.Post("/admin/orgs/{org}/undelete", httpapi.Handle(h.undeleteOrg))
 		r.Get("/admin/deletions", httpapi.Handle(h.deletions))
 	})
 }

@@ -30,6 +30,8 @@ type store struct {
 	raced func(*v1alpha1.User)
 	// behind, if not nil, is the world's last change after a patch of a User.
 	behind func(*apitest.World)
+	// active is the condition of an Organization in kcp after its deletion was requested or withdrawn.
+	active bool
 }
 
 func (s *store) ChangeUser(ctx context.Context, held *v1alpha1.User, match api.Match, edit func(context.Context, *v1alpha1.User) error) (*v1alpha1.User, error) {
@@ -73,7 +75,7 @@ func (s *store) ChangeOrganization(ctx context.Context, held *v1alpha1.Organizat
 	s.world.Later(func(w *apitest.World) { w.PutOrg(o, old.ClusterID) })
 	if patch["status"] != nil {
 		frozen := o.DeepCopy()
-		frozen.Status.Conditions = apitest.Active(false)
+		frozen.Status.Conditions = apitest.Active(s.active)
 		s.world.Later(func(w *apitest.World) { w.PutOrg(frozen, old.ClusterID) })
 	}
 	return o, nil
@@ -114,6 +116,10 @@ func (f *fixture) get(as, path string) apitest.Answer {
 
 func (f *fixture) remove(as, path string) apitest.Answer {
 	return apitest.Call{As: as, Method: http.MethodDelete, Path: "/api/admin/" + path}.Do(f.http)
+}
+
+func (f *fixture) undelete(as, path string) apitest.Answer {
+	return apitest.Call{As: as, Method: http.MethodPost, Path: "/api/admin/" + path + "/undelete"}.Do(f.http)
 }
 
 func (f *fixture) patch(as, path, body string) apitest.Answer {
@@ -186,7 +192,7 @@ func TestAdmin_letsAuditorsReadPeopleAndOrgsOnly(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.world.PutUser(apitest.Person(apitest.Auditor))
-	for _, path := range []string{"users", bobsPath, bobsPath + "/memberships", "orgs"} {
+	for _, path := range []string{"users", bobsPath, bobsPath + "/memberships", "orgs", acmesPath} {
 		f.get(apitest.Auditor, path).Object(t, http.StatusOK)
 	}
 	f.get(apitest.Auditor, "deletions").Refused(t, http.StatusForbidden)
@@ -194,6 +200,7 @@ func TestAdmin_letsAuditorsReadPeopleAndOrgsOnly(t *testing.T) {
 	f.patch(apitest.Auditor, "users/"+apitest.Auditor, `{"registration": "Approved"}`).Refused(t, http.StatusForbidden)
 	f.patch(apitest.Auditor, acmesPath, `{"workspaceQuota": 7}`).Refused(t, http.StatusForbidden)
 	f.remove(apitest.Auditor, acmesPath).Refused(t, http.StatusForbidden)
+	f.undelete(apitest.Auditor, acmesPath).Refused(t, http.StatusForbidden)
 	require.Empty(t, f.store.patches)
 }
 
@@ -202,15 +209,18 @@ func TestAdmin_admitsPlatformAdminsOnly(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	requests := map[string]func(as string) apitest.Answer{
-		"users":       func(as string) apitest.Answer { return f.get(as, "users") },
-		"user":        func(as string) apitest.Answer { return f.get(as, bobsPath) },
-		"memberships": func(as string) apitest.Answer { return f.get(as, bobsPath+"/memberships") },
-		"orgs":        func(as string) apitest.Answer { return f.get(as, "orgs") },
-		"deletions":   func(as string) apitest.Answer { return f.get(as, "deletions") },
-		"patch user":  func(as string) apitest.Answer { return f.patch(as, bobsPath, `{"orgQuota": 7}`) },
-		"patch org":   func(as string) apitest.Answer { return f.patch(as, acmesPath, `{"workspaceQuota": 7}`) },
-		"delete org":  func(as string) apitest.Answer { return f.remove(as, acmesPath) },
+		"users":        func(as string) apitest.Answer { return f.get(as, "users") },
+		"user":         func(as string) apitest.Answer { return f.get(as, bobsPath) },
+		"memberships":  func(as string) apitest.Answer { return f.get(as, bobsPath+"/memberships") },
+		"orgs":         func(as string) apitest.Answer { return f.get(as, "orgs") },
+		"deletions":    func(as string) apitest.Answer { return f.get(as, "deletions") },
+		"patch user":   func(as string) apitest.Answer { return f.patch(as, bobsPath, `{"orgQuota": 7}`) },
+		"patch org":    func(as string) apitest.Answer { return f.patch(as, acmesPath, `{"workspaceQuota": 7}`) },
+		"org":          func(as string) apitest.Answer { return f.get(as, acmesPath) },
+		"delete org":   func(as string) apitest.Answer { return f.remove(as, acmesPath) },
+		"undelete org": func(as string) apitest.Answer { return f.undelete(as, "orgs/"+apitest.Globex) },
 	}
+	f.world.ChangeOrg(apitest.Globex, func(o *v1alpha1.Organization) { o.Status.Conditions = apitest.Active(true) })
 	for name, request := range requests {
 		for _, as := range []string{apitest.Admin, apitest.Member, apitest.WSAdmin, apitest.WSMember, apitest.Mixed, apitest.Foreigner} {
 			require.Contains(t, request(as).Refused(t, http.StatusForbidden).Message, "platform admin", name)

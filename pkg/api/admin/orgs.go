@@ -56,6 +56,16 @@ func (h *Handler) org(r *http.Request) (tenancy.Org, error) {
 	return o, nil
 }
 
+func (h *Handler) oneOrg(w http.ResponseWriter, r *http.Request) error {
+	o, err := h.org(r)
+	if err != nil {
+		return err
+	}
+	body, version := h.answer(o)
+	httpapi.Tag(w, version)
+	return httpapi.Write(w, http.StatusOK, body)
+}
+
 func (h *Handler) patchOrg(w http.ResponseWriter, r *http.Request) error {
 	var in rest.AdminUpdateOrgRequest
 	if err := httpapi.Read(r, &in); err != nil {
@@ -87,22 +97,35 @@ func (h *Handler) patchOrg(w http.ResponseWriter, r *http.Request) error {
 	}.Serve(w, r, &h.Deps)
 }
 
-// deleteOrg requests the deletion of an Organization (O-13). Its admins can undelete it until
-// the grace period is over.
+// deleteOrg requests the deletion of an Organization (O-13). It can be undeleted until the grace
+// period is over.
 func (h *Handler) deleteOrg(w http.ResponseWriter, r *http.Request) error {
+	return h.mark(w, r, true)
+}
+
+// undeleteOrg withdraws the request. It does not change an Organization that is not deleted.
+func (h *Handler) undeleteOrg(w http.ResponseWriter, r *http.Request) error {
+	return h.mark(w, r, false)
+}
+
+func (h *Handler) mark(w http.ResponseWriter, r *http.Request, deleted bool) error {
 	held, err := h.org(r)
 	if err != nil {
 		return err
 	}
 	return api.Change[tenancy.Org]{
-		Intent: httpmw.Intent{Reduces: true},
+		Intent: httpmw.Intent{Reduces: deleted, SameSize: true},
 		Write: func(ctx context.Context, match api.Match) (tenancy.Org, error) {
-			return h.MarkOrg(ctx, held, match, true)
+			return h.MarkOrg(ctx, held, match, deleted)
 		},
 		Refs: orgRefs,
 		Seen: func(o *tenancy.Org) bool {
 			seen, ok := h.Views.Org(o.UUID())
-			return !ok || seen.Deleted() && tenancy.DeletionFollowed(seen.Status.Conditions, true)
+			if !ok || seen.Deleted() != deleted {
+				return !ok
+			}
+			*o = seen
+			return tenancy.DeletionFollowed(seen.Status.Conditions, deleted)
 		},
 		View: h.answer,
 	}.Serve(w, r, &h.Deps)

@@ -89,3 +89,29 @@ func TestDeleteOrg_honoursIfMatch(t *testing.T) {
 		return call.Do(f.http), len(f.store.patches)
 	})
 }
+
+func TestOrg_isThatOfTheList(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	answer := f.get(apitest.Operator, acmesPath)
+	answer.Tagged(t, http.StatusOK, apitest.FirstVersion)
+	require.JSONEq(t, `{"uuid": "`+apitest.Acme+`", "displayName": "Acme", "personal": false, "billing": null, "workspaceQuota": {"limit": 50, "used": 3},
+		"createdAt": "2026-03-01T12:00:00Z", "createdBy": "alice", "phase": "Ready"}`, answer.Body)
+	f.get(apitest.Operator, "orgs/"+apitest.Nowhere).Refused(t, http.StatusNotFound)
+}
+
+// A platform admin brings an Organization back of which all admins are gone.
+func TestUndeleteOrg_withdrawsTheDeletion(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.remove(apitest.Operator, acmesPath).Object(t, http.StatusOK)
+	require.Contains(t, f.get(apitest.Operator, acmesPath).Object(t, http.StatusOK), "purgeAt")
+	f.store.active = true
+	answer := f.undelete(apitest.Operator, acmesPath).Object(t, http.StatusOK)
+	require.NotContains(t, answer, "deletionRequestedAt")
+	require.Len(t, f.store.patches, 2)
+	// It changes nothing if it is not deleted.
+	f.undelete(apitest.Operator, acmesPath).Object(t, http.StatusOK)
+	require.Len(t, f.store.patches, 2)
+	f.undelete(apitest.Operator, "orgs/"+apitest.Nowhere).Refused(t, http.StatusNotFound)
+}

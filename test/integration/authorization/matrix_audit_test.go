@@ -38,6 +38,7 @@ var matrixFacts = map[string]string{
 	"PATCH /api/admin/users/{name}":                                                   `{"quota":"7"}`,
 	"PATCH /api/admin/orgs/{org}":                                                     `{"quota":"50"}`,
 	"DELETE /api/admin/orgs/{org}":                                                    `null`,
+	"POST /api/admin/orgs/{org}/undelete":                                             `null`,
 	"DELETE /api/admin/users/{name}/sessions":                                         `{"all":true}`,
 	"DELETE /api/admin/users/{name}/sessions/{session}":                               "?",
 	"POST /api/credentials":                                                           "-",

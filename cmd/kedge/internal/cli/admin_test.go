@@ -25,6 +25,8 @@ func TestAdmin_sendsWhatWasSaidAndNothingElse(t *testing.T) {
 		"admin quota user bob default":             {"PATCH " + users + "/bob", "", `{"orgQuota":null}`},
 		"admin quota org ACME 7":                   {"PATCH " + orgs + "/" + orgUUID, "", `{"workspaceQuota":7}`},
 		"admin quota org " + otherOrg + " default": {"PATCH " + orgs + "/" + otherOrg, "", `{"workspaceQuota":null}`},
+		"admin orgs get ACME":                      {"GET " + orgs + "/" + orgUUID, "", ""},
+		"admin orgs undelete ACME":                 {"POST " + orgs + "/" + orgUUID + "/undelete", "", ""},
 		"admin orgs delete ACME -y":                {"DELETE " + orgs + "/" + orgUUID, "", ""},
 		"admin deletions":                          {"GET /api/admin/deletions", "limit=500", ""},
 		"admin sessions bob":                       {"GET " + users + "/bob/sessions", "limit=500", ""},

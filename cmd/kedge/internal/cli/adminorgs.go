@@ -18,21 +18,36 @@ var (
 
 func (d *admin) orgsCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "orgs", Aliases: []string{"org"}, Short: "List all organizations, and delete one",
-		Example: "  kedge admin orgs --personal false\n  kedge admin orgs delete ACME",
+		Use: "orgs", Aliases: []string{"org"}, Short: "List all organizations, show, delete and undelete one",
+		Example: "  kedge admin orgs --personal false\n  kedge admin orgs delete ACME\n  kedge admin orgs undelete ACME",
 	}
 	list := &cobra.Command{Use: "list", Short: "List all organizations", Example: "  kedge admin orgs list --query acme"}
 	d.orgs.filters = []*filter{{flag: "query", parameter: "q", usage: "a part of the display name"},
 		{flag: "personal", parameter: "personal", usage: "true for personal organizations alone, false for the others"}}
 	d.orgs.listing(cmd, list)
-	cmd.AddCommand(list, d.deleteOrgCommand())
+	cmd.AddCommand(list, d.orgs.getting(&cobra.Command{
+		Use: "get UUID|NAME", Short: "Show an organization", Args: organization, Example: "  kedge admin orgs get ACME -o wide",
+	}), d.deleteOrgCommand(), d.orgs.about(&cobra.Command{
+		Use: "undelete UUID|NAME", Short: "Bring back a deleted organization", Args: organization,
+		Long: `Bring back an organization that was deleted, with its workspaces, while it is not purged. Its
+admins can do it, too; this is for organizations whose admins are all gone.`,
+		Example: "  kedge admin orgs undelete ACME",
+	}, adminOrgColumns, func(ctx context.Context, s *session, _ adminOrgs, uuid string, _ []string) (object, error) {
+		o, err := s.api.Admin().UndeleteOrg(ctx, uuid)
+		return *orNone(o), err
+	}))
 	return cmd
+}
+
+// organization is the argument of commands about an organization.
+func organization(cmd *cobra.Command, args []string) error {
+	return oneArg("the UUID or the name of an organization")(cmd, args)
 }
 
 func (d *admin) deleteOrgCommand() *cobra.Command {
 	c := &consent{app: d.app}
 	cmd := &cobra.Command{
-		Use: "delete UUID|NAME", Short: "Delete an organization; its admins can bring it back for a time", Args: oneArg("the UUID or the name of an organization"),
+		Use: "delete UUID|NAME", Short: "Delete an organization; it can be brought back for a time", Args: organization,
 		Long: `Delete an organization with all its workspaces. Nobody can use them from then on.
 Until the time that is printed, its admins can bring it back.`,
 		Example: "  kedge admin orgs delete ACME",

@@ -5,14 +5,16 @@ import { h, named } from '../lib/dom.js';
 import { badge, date, left, phaseBadge } from '../lib/format.js';
 import { paged, searchForm } from '../lib/paged.js';
 import { session } from '../lib/session.js';
-import { button, confirmDialog, formDialog, heading, table } from '../lib/ui.js';
+import { action, button, confirmDialog, formDialog, heading, table } from '../lib/ui.js';
 
 /** @param {import('../app.js').Page} page */
 export async function render(page) {
   const { items, pager } = await paged(page, '/api/admin/orgs', ['q', 'personal']);
   page.title('All organizations');
+  const problem = h('div', { 'aria-live': 'polite' });
   page.show(
     heading('All organizations', 'You see that they exist, and nothing of what they contain.'),
+    problem,
     searchForm(page, 'Search by name', [{ name: 'personal', label: 'Kind', options: [['', 'All kinds'], ['false', 'Shared'], ['true', 'Personal']] }]),
     table('Organizations', [
       { title: 'Organization', cell: (o) => [named(o.displayName), ' ', o.personal && badge('', 'personal'), h('span', { class: 'second' }, h('code', {}, o.uuid))] },
@@ -20,10 +22,9 @@ export async function render(page) {
       { title: 'Cost center', cell: (o) => named(o.billing?.costCenter || '', '–') },
       { title: 'Created', cell: (o) => [date(o.createdAt), h('span', { class: 'second' }, 'by ', named(o.createdBy))] },
       { title: 'State', cell: (o) => (o.deletionRequestedAt ? badge('warn', o.purgeAt ? `Deleted, ${left(o.purgeAt)}` : 'Deleted') : phaseBadge(o.phase)) },
-      { title: '', class: 'do', cell: (o) => session.me.platformAdmin && !o.deletionRequestedAt && [
-        button('Quota', () => quota(page, o), 'plain'),
-        button('Delete', () => remove(page, o), 'plain danger'),
-      ] },
+      { title: '', class: 'do', cell: (o) => session.me.platformAdmin && (o.deletionRequestedAt
+        ? action('Undelete', 'Undeleting…', () => call('POST', `/api/admin/orgs/${o.uuid}/undelete`, { signal: page.signal }).then(page.reload), { kind: 'plain', problem })
+        : [button('Quota', () => quota(page, o), 'plain'), button('Delete', () => remove(page, o), 'plain danger')]) },
     ], items, page.query.size > 0 ? 'No organization is like this.' : 'There are no organizations yet.'),
     pager,
   );
@@ -45,7 +46,7 @@ function quota(page, org) {
 function remove(page, org) {
   confirmDialog({
     title: 'Delete organization', name: org.displayName, action: 'Delete organization', signal: page.signal, busy: 'Deleting…',
-    text: 'All its workspaces stop to work at once, for people and bots. Until it is purged, its admins can bring it back.',
+    text: 'All its workspaces stop to work at once, for people and bots. Until it is purged, its admins and you can bring it back.',
     submit: async () => {
       await call('DELETE', `/api/admin/orgs/${org.uuid}`, { signal: page.signal });
       page.reload();
