@@ -5,6 +5,7 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"time"
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 )
@@ -49,4 +50,27 @@ func (a Admin) export(ctx context.Context, path, mediaType string, to io.Writer,
 	}
 	_, err := a.c.Do(ctx, r)
 	return err
+}
+
+// BillingQuery selects what bills for workspaces depended on at any time between From and To. Empty fields select all.
+type BillingQuery struct {
+	Org, Workspace, CostCenter string
+	From, To                   time.Time
+}
+
+func (q BillingQuery) options() []Option {
+	return []Option{
+		Query("org", q.Org), Query("workspace", q.Workspace), Query("costCenter", q.CostCenter),
+		Query("from", timeParameter(q.From)), Query("to", timeParameter(q.To)),
+	}
+}
+
+// Billing lists what bills for workspaces depend on, the newest first. For auditors and platform admins.
+func (a Admin) Billing(ctx context.Context, q BillingQuery) iter.Seq2[rest.BilledWorkspace, error] {
+	return Objects[rest.BilledWorkspace, None, None]{c: a.c, r: Request{Path: adminPath + "/billing"}}.List(ctx, q.options()...)
+}
+
+// ExportBilling writes all of it as the hub sends it in CSV. If it returns an error, what it has written is not whole.
+func (a Admin) ExportBilling(ctx context.Context, q BillingQuery, to io.Writer) error {
+	return a.export(ctx, "/billing", CSV, to, q.options())
 }

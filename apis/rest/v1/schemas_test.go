@@ -18,6 +18,7 @@ func TestSchemas_equalTheTypes(t *testing.T) {
 		"BotList": rest.List[rest.Bot]{}, "BotTokenList": rest.List[rest.BotToken]{}, "BotTrustList": rest.List[rest.BotTrust]{}, "ProviderList": rest.List[rest.Provider]{},
 		"InvitationList": rest.List[rest.Invitation]{}, "OfferedInvitationList": rest.List[rest.OfferedInvitation]{},
 		"AdminUserList": rest.List[rest.AdminUser]{}, "AdminOrgList": rest.List[rest.AdminOrg]{}, "DeletionList": rest.List[rest.Deletion]{},
+		"BilledWorkspaceList": rest.List[rest.BilledWorkspace]{},
 	}
 	for _, value := range []any{
 		rest.Condition{}, rest.Quota{}, rest.User{}, rest.BotSelf{}, rest.Person{}, rest.UserDeletion{}, rest.MembershipRow{}, rest.Session{},
@@ -31,7 +32,7 @@ func TestSchemas_equalTheTypes(t *testing.T) {
 		rest.GroupResource{}, rest.ProviderClaim{}, rest.Provider{}, rest.EnableProviderRequest{},
 		rest.CreateInvitationRequest{}, rest.Invitation{}, rest.CreatedInvitation{}, rest.OfferedInvitation{}, rest.AcceptedInvitation{},
 		rest.AuditEvent{}, rest.AuditEventList{}, rest.AdminAuditEvent{}, rest.AdminAuditEventList{}, rest.AuditReplica{}, rest.AuditActor{}, rest.AuditFacts{}, rest.AuditResource{},
-		rest.UsageItem{}, rest.UsageRequests{}, rest.OrgSize{}, rest.UsageList{}, rest.AdminUsageItem{}, rest.AdminUsageList{},
+		rest.UsageItem{}, rest.UsageRequests{}, rest.OrgSize{}, rest.UsageList{}, rest.AdminUsageItem{}, rest.BilledWorkspace{}, rest.AdminUsageList{},
 		rest.Why{}, rest.AccessSource{}, rest.Missing{},
 		rest.Tokens{}, rest.Device{}, rest.AuthorizationServer{}, rest.OAuthError{},
 	} {

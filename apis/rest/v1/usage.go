@@ -36,6 +36,22 @@ type OrgSize struct {
 	Entries int64 `json:"entries"`
 }
 
+// BilledWorkspace is a workspace during a time in which a bill for it depended on the same.
+type BilledWorkspace struct {
+	Answer               `json:"-"`
+	Org                  string            `json:"org"`
+	OrgDisplayName       string            `json:"orgDisplayName"`
+	Workspace            string            `json:"workspace"`
+	WorkspaceDisplayName string            `json:"workspaceDisplayName"`
+	WorkspacePath        string            `json:"workspacePath"`
+	CostCenter           string            `json:"costCenter"`
+	Labels               map[string]string `json:"labels,omitempty"`
+	Phase                string            `json:"phase"`
+	From                 time.Time         `json:"from"`
+	// To is nil if it is so now.
+	To *time.Time `json:"to,omitempty"`
+}
+
 // AdminUsageItem is the usage of an organization, or of one of its workspaces if there is one.
 type AdminUsageItem struct {
 	UsageItem

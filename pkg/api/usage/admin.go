@@ -45,7 +45,7 @@ func (h *Handler) ofPlatform(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Vary", "Accept")
 	if csv {
-		return export(w, items, adminColumns(workspace == ""))
+		return export(w, usageFile, items, adminColumns(workspace == ""))
 	}
 	answer := rest.AdminUsageList{List: rest.List[rest.AdminUsageItem]{Items: items}}
 	if org == "" {

@@ -57,7 +57,7 @@ func adminColumns(ofOrg bool) []column[rest.AdminUsageItem] {
 }
 
 // export answers with CSV.
-func export[T any](w http.ResponseWriter, items []T, columns []column[T]) error {
+func export[T any](w http.ResponseWriter, file string, items []T, columns []column[T]) error {
 	var b bytes.Buffer
 	rows := csv.NewWriter(&b)
 	rows.UseCRLF = true
@@ -82,7 +82,7 @@ func export[T any](w http.ResponseWriter, items []T, columns []column[T]) error 
 	}
 	header := w.Header()
 	header.Set("Content-Type", typeCSV+"; charset=utf-8; header=present")
-	header.Set("Content-Disposition", `attachment; filename="usage.csv"`)
+	header.Set("Content-Disposition", `attachment; filename="`+file+`"`)
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)

@@ -1,5 +1,5 @@
-// Package usage serves what the Workspaces of an Organization use to its admins, and what all Organizations use to
-// auditors.
+// Package usage serves what the Workspaces of an Organization use to its admins, and what all Organizations use,
+// and to whom it is billed, to auditors.
 //
 // # Decisions
 //

@@ -27,17 +27,19 @@ const (
 	defaultHours, defaultDays = 24, 30
 )
 
-const typeCSV = "text/csv"
+const typeCSV, usageFile = "text/csv", "usage.csv"
 
 // Records are what all replicas have counted.
 type Records interface {
 	Usage(ctx context.Context, q usage.Query) ([]usage.Item, error)
 	// UsageOfOrgs returns what each Organization used between two times, by its UUID.
 	UsageOfOrgs(ctx context.Context, from, to time.Time) (map[string]*usage.Item, error)
+	// Billed returns a page of what bills depended on, the newest first, and where the next one begins.
+	Billed(ctx context.Context, q usage.BillingQuery) ([]usage.Billed, *usage.BillingPosition, error)
 	UsageFreshness(ctx context.Context) ([]audit.Freshness, error)
 }
 
-// Handler serves the usage of an Organization, of a Workspace and of all Organizations.
+// Handler serves the usage of an Organization, of a Workspace and of all Organizations, and what bills for Workspaces depend on.
 type Handler struct {
 	api.Deps
 	// Records is nil without a database.
@@ -51,6 +53,7 @@ func (h *Handler) Mount(r chi.Router) {
 	r.With(h.LimitReads, h.Scopes.Org).Get("/orgs/{org}/usage", httpapi.Handle(h.list))
 	r.With(h.LimitReads, h.Scopes.Workspace).Get("/orgs/{org}/workspaces/{ws}/usage", httpapi.Handle(h.list))
 	r.With(httpmw.RequireAuditor, h.LimitReads).Get("/admin/usage", httpapi.Handle(h.ofPlatform))
+	r.With(httpmw.RequireAuditor, h.LimitReads).Get("/admin/billing", httpapi.Handle(h.billed))
 }
 
 func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
@@ -79,7 +82,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Vary", "Accept")
 	if query.Accepted(r, typeCSV) == typeCSV {
-		return export(w, items, columns(scope.Workspace == nil))
+		return export(w, usageFile, items, columns(scope.Workspace == nil))
 	}
 	replicas, err := h.Records.UsageFreshness(r.Context())
 	if err != nil {

@@ -31,9 +31,12 @@ type bed struct {
 	http.Handler
 	items   []usage.Item
 	orgs    map[string]*usage.Item
+	billing []usage.Billed
 	failing error
 	asked   []usage.Query
-	now     time.Time
+	// askedBilling are the queries of billing.
+	askedBilling []usage.BillingQuery
+	now          time.Time
 }
 
 func (b *bed) Usage(_ context.Context, q usage.Query) ([]usage.Item, error) {
@@ -44,6 +47,19 @@ func (b *bed) Usage(_ context.Context, q usage.Query) ([]usage.Item, error) {
 func (b *bed) UsageOfOrgs(_ context.Context, from, to time.Time) (map[string]*usage.Item, error) {
 	b.asked = append(b.asked, usage.OfOrg("all", usage.Span{From: from, To: to}))
 	return b.orgs, b.failing
+}
+
+func (b *bed) Billed(_ context.Context, q usage.BillingQuery) ([]usage.Billed, *usage.BillingPosition, error) {
+	b.askedBilling = append(b.askedBilling, q)
+	all := b.billing
+	if q.After != nil {
+		all = all[1:]
+	}
+	if len(all) <= q.Limit {
+		return all, nil, b.failing
+	}
+	last := all[q.Limit-1]
+	return all[:q.Limit], &usage.BillingPosition{From: last.From, ID: last.ID}, b.failing
 }
 
 func (b *bed) UsageFreshness(context.Context) ([]audit.Freshness, error) {

@@ -138,3 +138,50 @@ days of one, as kedge usage shows them to its admins.`,
 	flags.Var(&step, "step", "length of a line with --org: hour or day")
 	return cmd
 }
+
+var billingColumns = table{
+	{"ORGANIZATION", "orgDisplayName"}, {"WORKSPACE", "workspaceDisplayName"}, {"COST CENTER", "costCenter"}, {"PHASE", "phase"}, {"FROM", "from"}, {"TO", "to"},
+	{"PATH", "workspacePath", wide}, {"ORGANIZATION UUID", "org", wide}, {"WORKSPACE UUID", "workspace", wide},
+}
+
+func (d *admin) billingCommand() *cobra.Command {
+	var in tenantFlags
+	var query client.BillingQuery
+	output := format{word{"table", []string{"table", wide, "json", "yaml", "csv"}}}
+	since, until := moment{}, moment{}
+	cmd := &cobra.Command{
+		Use: "billing", Short: "List what bills for workspaces depend on",
+		Long: `List what bills for workspaces depend on, the newest first, for auditors and platform admins: a
+line for each time during which the names, the cost center, the billing labels and the phase of
+a workspace were the same. Deleted workspaces are billed until they are purged.`,
+		Example: "  kedge admin billing --org ACME\n  kedge admin billing --cost-center 4711 --since 30d -o csv > billing.csv",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			s, err := d.session(ctx)
+			if err != nil {
+				return err
+			}
+			if err := d.resolve(ctx, s, &in); err != nil {
+				return err
+			}
+			query.Org, query.Workspace = in.org, in.workspace
+			query.From, query.To = since.before(d.Clock.Now()), until.before(d.Clock.Now())
+			if output.value == "csv" {
+				return s.api.Admin().ExportBilling(ctx, query, d.Out)
+			}
+			raw, err := listed(s.api.Admin().Billing(ctx, query))
+			if err != nil {
+				return err
+			}
+			return d.print(output, raw, billingColumns)
+		},
+	}
+	in.add(cmd)
+	flags := cmd.Flags()
+	flags.VarP(&output, "output", "o", "how to print: table, wide, json, yaml or csv")
+	flags.StringVar(&query.CostCenter, "cost-center", "", "cost center whose workspaces to list")
+	flags.Var(&since, "since", "age or time from which on to list, such as 30d or 2026-03-01T00:00:00Z (default: ever)")
+	flags.Var(&until, "until", "age or time until which to list (default: now)")
+	return cmd
+}

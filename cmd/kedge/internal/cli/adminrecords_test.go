@@ -62,12 +62,29 @@ func TestAdminRecords_areExportedAsTheHubWritesThem(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
 	b.login(t)
-	for _, path := range []string{"audit", "usage"} {
+	for _, path := range []string{"audit", "usage", "billing"} {
 		b.mux.HandleFunc("GET /api/admin/"+path, func(w http.ResponseWriter, r *http.Request) {
 			_, _ = w.Write([]byte(r.Header.Get("Accept") + " " + r.URL.Query().Get("limit")))
 		})
 		code, out, errOut := b.run(t, "admin", path, "-o", "csv")
 		require.Zero(t, code, errOut)
 		require.Equal(t, "text/csv ", out)
+	}
+}
+
+func TestAdminBilling_listsWhatBillsDependOn(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.login(t)
+	b.answer("GET /api/admin/orgs", http.StatusOK, `{"items":[{"uuid":"`+orgUUID+`","displayName":"ACME"}]}`)
+	asked := b.record(t, "GET /api/admin/billing", http.StatusOK, `{"continue":"","items":[{"org":"`+orgUUID+`","orgDisplayName":"ACME","workspace":"`+wsUUID+`",
+		"workspaceDisplayName":"Web","workspacePath":"root:web","costCenter":"4711","labels":{"team":"web"},"phase":"Ready","from":"2026-11-21T04:05:01Z"}]}`)
+	code, out, errOut := b.run(t, "admin", "billing", "--org", "ACME", "--workspace", wsUUID, "--cost-center", "4711", "--since", "2026-11-01T00:00:00Z")
+	require.Zero(t, code, errOut)
+	require.Regexp(t, `ACME +Web +4711 +Ready +2026-11-21T04:05:01Z`, out)
+	query, err := url.ParseQuery((*asked)[0].query)
+	require.NoError(t, err)
+	for name, want := range map[string]string{"org": orgUUID, "workspace": wsUUID, "costCenter": "4711", "from": "2026-11-01T00:00:00Z", "to": ""} {
+		require.Equal(t, want, query.Get(name))
 	}
 }
