@@ -83,8 +83,8 @@ func newSource(t *testing.T, change ...func(*backup.Source)) backup.Source {
 	s := backup.Source{
 		Dir: dir, Hub: "v1.2.3", KCP: "v0.32.3", Replica: "r",
 		Now: func() time.Time { return time.Date(2026, 11, 24, 3, 0, 0, 5, time.FixedZone("", 3600)) },
-		Heads: func(context.Context) ([]audit.Head, error) {
-			return []audit.Head{{Replica: "r", Log: audit.Rights, Seq: 7, Hash: "h"}}, nil
+		Heads: func(context.Context) (own, ended []audit.Head, err error) {
+			return []audit.Head{{Replica: "r", Log: audit.Rights, Seq: 7, Hash: "h"}}, []audit.Head{{Replica: "lost", Log: audit.Rights, Seq: 9, Hash: "i"}}, nil
 		},
 		Etcd: func(_ context.Context, write func(revision, size int64, r io.Reader) error) error {
 			return write(42, int64(len(hashed(database))), strings.NewReader(hashed(database)))
@@ -152,13 +152,20 @@ func TestUnpack_hasWhatWasWritten(t *testing.T) {
 	}
 }
 
+// What people have is in etcd: the records are left out where there is no room for a copy of them.
 func TestWrite_withoutRecords(t *testing.T) {
 	t.Parallel()
-	raw, _ := write(t, newSource(t, func(s *backup.Source) { s.Records = nil }))
-	dir := t.TempDir()
-	_, err := backup.Unpack(bytes.NewReader(raw), dir, restoreEtcd)
-	require.NoError(t, err)
-	require.NotContains(t, get(t, dir), "records/records.db")
+	for says, f := range map[string]func(context.Context, func(int64, io.Reader) error) error{
+		"":                 nil,
+		"there is no room": func(context.Context, func(int64, io.Reader) error) error { return errors.New("there is no room") },
+	} {
+		raw, _ := write(t, newSource(t, func(s *backup.Source) { s.Records = f }))
+		dir := t.TempDir()
+		m, err := backup.Unpack(bytes.NewReader(raw), dir, restoreEtcd)
+		require.NoError(t, err)
+		require.Equal(t, says, m.RecordsLeftOut)
+		require.NotContains(t, get(t, dir), "records/records.db")
+	}
 }
 
 func TestWrite_ofAHubThatFailsIsNoBackup(t *testing.T) {
@@ -182,14 +189,18 @@ func TestWrite_ofAHubThatFailsIsNoBackup(t *testing.T) {
 		change func(*backup.Source)
 		says   string
 	}{
-		"heads":                 {func(s *backup.Source) { s.Heads = func(context.Context) ([]audit.Head, error) { return nil, failed } }, "it failed"},
+		"heads": {func(s *backup.Source) {
+			s.Heads = func(context.Context) (own, ended []audit.Head, err error) { return nil, nil, failed }
+		}, "it failed"},
 		"etcd":                  {etcd(int64(len(whole)), whole, failed), "it failed"},
 		"etcd ends early":       {etcd(int64(len(whole))+1, whole, nil), "ends after"},
 		"etcd has another hash": {etcd(int64(len(whole)), strings.ToUpper(whole), nil), "does not have the hash"},
 		"etcd has no hash":      {etcd(int64(len(database)), database, nil), "has no hash"},
 		"etcd is empty":         {etcd(0, "", nil), "has no hash"},
 		"records": {func(s *backup.Source) {
-			s.Records = func(context.Context, func(int64, io.Reader) error) error { return failed }
+			s.Records = func(_ context.Context, write func(int64, io.Reader) error) error {
+				return errors.Join(write(1, strings.NewReader("r")), failed)
+			}
 		}, "it failed"},
 		"a key that is a link":  {link("kcp/sa.key"), "kcp/sa.key is no regular file"},
 		"a folder that is one":  {link("kcp"), "kcp is no folder"},

@@ -20,9 +20,12 @@ type Manifest struct {
 	// Replica is the id of the hub in the audit log. It is empty if the audit log has no chains.
 	Replica string `json:"replica,omitempty"`
 	Etcd    Etcd   `json:"etcd"`
-	// Heads are the ends of all chains at Time: those of Replica, and as far as the records database has them those
-	// of all others.
+	// Heads are the ends of the chains of Replica at Time. Ended are those of others that the records database has:
+	// hubs that were lost before, whose chains go no further.
 	Heads []audit.Head `json:"heads"`
+	Ended []audit.Head `json:"ended,omitempty"`
+	// RecordsLeftOut says why the records database is not in the archive, though the data folder has it.
+	RecordsLeftOut string `json:"recordsLeftOut,omitempty"`
 	// Files are all entries before the manifest, in their order.
 	Files []File `json:"files"`
 }

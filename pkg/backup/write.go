@@ -27,8 +27,8 @@ type Source struct {
 	// Hub and KCP are the versions of the programs, and Replica is the id of the hub in the audit log.
 	Hub, KCP, Replica string
 	Now               func() time.Time
-	// Heads returns the ends of the chains of the audit log.
-	Heads func(ctx context.Context) ([]audit.Head, error)
+	// Heads returns the ends of the chains of the hub, and those of other hubs that have ended.
+	Heads func(ctx context.Context) (own, ended []audit.Head, err error)
 	// Etcd calls write with a snapshot of etcd, which ends with its hash, and with the revision of etcd when it was
 	// asked for.
 	Etcd func(ctx context.Context, write func(revision, size int64, r io.Reader) error) error
@@ -45,17 +45,24 @@ func Write(ctx context.Context, w io.Writer, s Source) (Manifest, error) {
 		return Manifest{}, err
 	}
 	var err error
-	if a.manifest.Heads, err = s.Heads(ctx); err != nil {
+	if a.manifest.Heads, a.manifest.Ended, err = s.Heads(ctx); err != nil {
 		return Manifest{}, fmt.Errorf("read the ends of the audit log: %w", err)
 	}
 	if err := s.Etcd(ctx, a.etcd); err != nil {
 		return Manifest{}, fmt.Errorf("save etcd: %w", err)
 	}
 	if s.Records != nil {
-		if err := s.Records(ctx, func(size int64, r io.Reader) error {
+		begun := false
+		err := s.Records(ctx, func(size int64, r io.Reader) error {
+			begun = true
 			return a.add(recordsEntry, size, r, sha256.New())
-		}); err != nil {
+		})
+		switch {
+		case err != nil && (begun || ctx.Err() != nil):
 			return Manifest{}, fmt.Errorf("save the records database: %w", err)
+		case err != nil:
+			// The records are the past. What people have is in etcd, and is worth more than nothing.
+			a.manifest.RecordsLeftOut = err.Error()
 		}
 	}
 	return a.manifest, a.close()

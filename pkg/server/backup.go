@@ -23,6 +23,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/backup"
+	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/kcp/embedded/disk"
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/records"
@@ -35,12 +36,16 @@ const (
 	storedPath = "/backup/stored"
 	// failureTrailer says why an archive is not whole, and timeTrailer and revisionTrailer what is in one that is.
 	failureTrailer, timeTrailer, revisionTrailer = "Backup-Failure", "Backup-Time", "Backup-Revision"
+	// passesTrailer is there if the failure passes, and warningTrailer says what a whole archive does not have.
+	passesTrailer, warningTrailer = "Backup-Failure-Passes", "Backup-Warning"
 
-	// maxFailure is the maximum length of the first.
+	// maxFailure is the maximum length of a text in a trailer.
 	maxFailure = 1 << 10
 
 	// stalled is how long a backup waits for its reader. Meanwhile etcd uses no page again that the snapshot has.
 	stalled = 30 * time.Second
+	// maxAttempts is how often a backup is begun that a defragmentation of etcd ends.
+	maxAttempts = 3
 	// countedDisk is the part of a large disk of which a twentieth stays free.
 	countedDisk = 10 << 30
 )
@@ -87,23 +92,24 @@ func (a *assembly) newBackups() (*backups, error) {
 	return b, h.registry.Register(b)
 }
 
-// heads returns the ends of the chains of this hub, and of those that the records database has from others. A database
-// that cannot be reached keeps nobody from a backup: with an embedded kcp no other replica writes.
-func (h *hub) heads(ctx context.Context) ([]audit.Head, error) {
-	heads := h.audit.Heads()
+// heads returns the ends of the chains of this hub, and of those that the records database has from others. With an
+// embedded kcp one hub writes: the others are hubs that were lost, and what they ended this one has, or has replayed. A
+// database that cannot be reached keeps nobody from a backup.
+func (h *hub) heads(ctx context.Context) (own, ended []audit.Head, err error) {
+	own = h.audit.Heads()
 	if h.records == nil {
-		return heads, nil
+		return own, nil, nil
 	}
 	stored, err := h.records.Heads(ctx)
 	if err != nil {
 		log.From(ctx).Warn("the backup has not the ends of audit chains that the records database has", zap.Error(err))
 	}
 	for _, s := range stored {
-		if !slices.ContainsFunc(heads, func(h audit.Head) bool { return h.Replica == s.Replica && h.Log == s.Log }) {
-			heads = append(heads, s)
+		if !slices.ContainsFunc(own, func(h audit.Head) bool { return h.Replica == s.Replica }) {
+			ended = append(ended, s)
 		}
 	}
-	return heads, nil
+	return own, ended, nil
 }
 
 // roomIn returns an error for a file that would fill the disk of a folder to the second floor of the store.
@@ -132,10 +138,15 @@ func (b *backups) serve(w http.ResponseWriter, r *http.Request) {
 	m, err := backup.Write(r.Context(), out, b.source)
 	if err != nil {
 		log.From(r.Context()).Warn("a backup failed", zap.Error(err))
-		// A client takes no long trailers.
-		text := strings.Join(strings.Fields(err.Error()), " ")
-		w.Header().Set(http.TrailerPrefix+failureTrailer, text[:min(len(text), maxFailure)])
+		w.Header().Set(http.TrailerPrefix+failureTrailer, trailing(err.Error()))
+		if errs.Is(err, errs.Unavailable) {
+			w.Header().Set(http.TrailerPrefix+passesTrailer, "true")
+		}
 		return
+	}
+	if m.RecordsLeftOut != "" {
+		log.From(r.Context()).Warn("a backup does not have the records database", zap.String("reason", m.RecordsLeftOut))
+		w.Header().Set(http.TrailerPrefix+warningTrailer, trailing("the records database is left out: "+m.RecordsLeftOut))
 	}
 	b.mu.Lock()
 	b.sent = madeBackup{Time: m.Time, Bytes: out.bytes}
@@ -143,6 +154,12 @@ func (b *backups) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set(http.TrailerPrefix+timeTrailer, m.Time.Format(time.RFC3339Nano))
 	w.Header().Set(http.TrailerPrefix+revisionTrailer, strconv.FormatInt(m.Etcd.Revision, 10))
 	log.From(r.Context()).Info("a backup was sent", zap.Int64("bytes", out.bytes), zap.Duration("after", time.Since(began)))
+}
+
+// trailing is a text in one line, cut: a client takes no long trailers.
+func trailing(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	return text[:min(len(text), maxFailure)]
 }
 
 // wasStored notes that the operator has stored the last backup.
@@ -233,22 +250,18 @@ func Backup(ctx context.Context, c Config, o BackupOptions, out, notes io.Writer
 			return fmt.Errorf("%s is there already; repeat this", name)
 		}
 	}
-	answer, err := askForBackup(ctx, c)
+	trailer, err := fetch(ctx, c, name, out, notes, recipients)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = answer.Body.Close() }()
 	if o.To == "-" {
-		err = receive(answer, out, recipients)
 		out = notes
-	} else {
-		err = backup.Replace(name, func(to io.Writer) error { return receive(answer, to, recipients) })
 	}
-	if err != nil {
-		return err
+	at := trailer.Get(timeTrailer)
+	fmt.Fprintf(out, "%s: etcd at revision %s, as of %s\n", name, trailer.Get(revisionTrailer), at)
+	if warning := trailer.Get(warningTrailer); warning != "" {
+		fmt.Fprintf(notes, "warning: %s\n", warning)
 	}
-	at := answer.Trailer.Get(timeTrailer)
-	fmt.Fprintf(out, "%s: etcd at revision %s, as of %s\n", name, answer.Trailer.Get(revisionTrailer), at)
 	if err := acknowledge(ctx, c, at); err != nil {
 		return fmt.Errorf("the backup is made; tell the hub: %w", err)
 	}
@@ -263,6 +276,30 @@ func Backup(ctx context.Context, c Config, o BackupOptions, out, notes io.Writer
 		return fmt.Errorf("the backup is made; remove older ones: %w", err)
 	}
 	return nil
+}
+
+// errPasses is a failure of a backup after which another one can begin at once: the hub has it wait for its turn.
+var errPasses = errors.New("the hub had to end it")
+
+// fetch gets a backup and stores it under a name, or writes it to out if that is -. A file is begun again where a
+// defragmentation of etcd ended the backup; what went to out stays there.
+func fetch(ctx context.Context, c Config, name string, out, notes io.Writer, recipients []age.Recipient) (http.Header, error) {
+	for attempt := 1; ; attempt++ {
+		answer, err := askForBackup(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		if name == "-" {
+			err = receive(answer, out, recipients)
+		} else {
+			err = backup.Replace(name, func(to io.Writer) error { return receive(answer, to, recipients) })
+		}
+		_ = answer.Body.Close()
+		if err == nil || name == "-" || attempt == maxAttempts || !errors.Is(err, errPasses) {
+			return answer.Trailer, err
+		}
+		fmt.Fprintf(notes, "%v; it begins again\n", err)
+	}
 }
 
 // patience is how long the hub has to begin its answer.
@@ -293,6 +330,9 @@ func receive(answer *http.Response, to io.Writer, recipients []age.Recipient) er
 		return fmt.Errorf("receive the backup: %w", err)
 	}
 	if failure := answer.Trailer.Get(failureTrailer); failure != "" {
+		if answer.Trailer.Get(passesTrailer) != "" {
+			return fmt.Errorf("the running hub says: %s (%w)", failure, errPasses)
+		}
 		return fmt.Errorf("the running hub says: %s", failure)
 	}
 	if answer.Trailer.Get(timeTrailer) == "" {

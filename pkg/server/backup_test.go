@@ -20,6 +20,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/backup"
+	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/kcp/connect"
 )
 
@@ -30,7 +31,7 @@ func newSaved(t *testing.T, c Config, etcd io.Reader, size int) *backups {
 	require.NoError(t, os.WriteFile(filepath.Join(c.DataDir, "kcp", "sa.key"), []byte("key"), 0o600))
 	return &backups{file: filepath.Join(c.DataDir, "backup.json"), source: backup.Source{
 		Dir: c.DataDir, Now: time.Now,
-		Heads: func(context.Context) ([]audit.Head, error) { return nil, nil },
+		Heads: func(context.Context) ([]audit.Head, []audit.Head, error) { return nil, nil, nil },
 		Etcd: func(_ context.Context, write func(revision, size int64, r io.Reader) error) error {
 			return write(42, int64(size), etcd)
 		},
@@ -161,6 +162,37 @@ func TestBackup_leavesNoFileThatIsNotWhole(t *testing.T) {
 	}
 }
 
+// A defragmentation of etcd ends a snapshot, and the next one begins after it.
+func TestBackup_beginsAgainAfterADefragmentation(t *testing.T) {
+	t.Parallel()
+	c := verifying(t)
+	b := newSaved(t, c, nil, 0)
+	attempts, failing := 0, 1
+	b.source.Etcd = func(_ context.Context, write func(revision, size int64, r io.Reader) error) error {
+		r, size := storeOf(1 << 10)
+		if attempts++; attempts <= failing {
+			return errors.Join(write(42, int64(size), r), errs.New(errs.Unavailable, "etcd has to be defragmented"))
+		}
+		return write(42, int64(size), r)
+	}
+	b.source.Records = func(context.Context, func(int64, io.Reader) error) error { return errors.New("there is\nno room") }
+	serving(t, c, b.mux().ServeHTTP)
+	file := filepath.Join(t.TempDir(), "file")
+	out, notes := &strings.Builder{}, &strings.Builder{}
+	require.NoError(t, Backup(t.Context(), c, BackupOptions{To: file}, out, notes))
+	require.Contains(t, notes.String(), "etcd has to be defragmented")
+	require.Contains(t, notes.String(), "it begins again\n")
+	require.Contains(t, notes.String(), "warning: the records database is left out: there is no room\n")
+	raw, err := os.ReadFile(file)
+	require.NoError(t, err)
+	unpack(t, raw)
+	for to, want := range map[string]int{"-": 1, file: maxAttempts} {
+		attempts, failing = 0, 100
+		require.ErrorContains(t, Backup(t.Context(), c, BackupOptions{To: to}, io.Discard, io.Discard), "has to be defragmented")
+		require.Equal(t, want, attempts, to)
+	}
+}
+
 // endless is a store that ends when the test does.
 type endless struct{}
 
@@ -227,8 +259,9 @@ func TestBackups_rememberTheLastOneOverARestart(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 2, testutil.CollectAndCount(b))
 		require.Equal(t, log.Heads()[0].Replica, b.source.Replica)
-		heads, err := b.source.Heads(t.Context())
+		heads, ended, err := b.source.Heads(t.Context())
 		require.NoError(t, err)
+		require.Empty(t, ended)
 		require.Equal(t, log.Heads(), heads)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -14,6 +13,8 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+
+	"github.com/faroshq/kedge-hub/pkg/errs"
 )
 
 // etcdDir is the folder of etcd in that of kcp, as kcp chooses it.
@@ -22,7 +23,8 @@ const etcdDir = "etcd-server"
 // patience is how long a defragmentation that is due waits for a snapshot.
 const patience = 10 * time.Second
 
-var errNeedsRoom = errors.New("etcd is full and has to be defragmented; repeat this when that is done")
+// errNeedsRoom is Unavailable: another snapshot begins when the defragmentation is done.
+var errNeedsRoom error = errs.New(errs.Unavailable, "etcd is full and has to be defragmented; repeat this when that is done")
 
 // copying keeps snapshots and defragmentations of etcd's database apart. A defragmentation waits for all who read
 // the database while it holds the locks of etcd, so that nothing would be written until a snapshot has ended. Pages
