@@ -17,13 +17,14 @@ import (
 // Front answers the health probes at once, and everything else as soon as Open is called.
 type Front struct {
 	router chi.Router
+	checks *Checks
 	app    atomic.Pointer[http.Handler]
 }
 
 // NewFront returns a Front that serves the checks on /readyz, and document on /openapi.json:
 // neither needs kcp.
 func NewFront(h *Checks, document http.Handler) *Front {
-	f := &Front{}
+	f := &Front{checks: h}
 	r := chi.NewRouter()
 	r.Use(identify, middleware.GetHead)
 	r.Get("/healthz", healthz)
@@ -58,6 +59,10 @@ func (f *Front) forward(w http.ResponseWriter, r *http.Request) {
 		httpmw.Identify(w)
 		e := errs.New(errs.Unavailable, "the hub is still starting; /readyz tells when it is done")
 		e.RetryAfter = time.Second
+		if why := f.checks.why(); why != "" {
+			e = errs.New(errs.Unavailable, why+"; it serves by itself when none is")
+			e.RetryAfter = 10 * time.Second
+		}
 		httpapi.WriteError(w, r, e)
 		return
 	}

@@ -18,6 +18,9 @@ type Checks struct {
 	clients atomic.Pointer[kcp.Clients]
 	views   atomic.Pointer[func() bool]
 
+	// restoring says why the hub does not serve yet, after a restore.
+	restoring atomic.Pointer[func() string]
+
 	mu sync.Mutex
 	// details do not change whether the hub is ready.
 	details []detail
@@ -36,6 +39,17 @@ func (h *Checks) KCPReachable() bool { return h.kcp() == "" }
 
 // Assembled says that the controllers have started. viewsReady is checked from then on.
 func (h *Checks) Assembled(viewsReady func() bool) { h.views.Store(&viewsReady) }
+
+// Restoring takes what everybody is told while a hub that was restored does not serve. says returns nothing otherwise.
+func (h *Checks) Restoring(says func() string) { h.restoring.Store(&says) }
+
+// why is what everybody may know of a hub that does not serve.
+func (h *Checks) why() string {
+	if says := h.restoring.Load(); says != nil {
+		return (*says)()
+	}
+	return ""
+}
 
 // Probe checks kcp continuously, so that requests need not.
 func (h *Checks) Probe(ctx context.Context, clients *kcp.Clients) {
@@ -119,6 +133,10 @@ func (h *Checks) readyz(w http.ResponseWriter, _ *http.Request) {
 	code, _, _ := h.ready()
 	if code == http.StatusOK {
 		writeText(w, code, "ok")
+		return
+	}
+	if why := h.why(); why != "" {
+		writeText(w, code, "not ready: "+why)
 		return
 	}
 	writeText(w, code, "not ready")
