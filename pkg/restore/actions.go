@@ -90,18 +90,23 @@ var actions = table{
 	"POST /api/admin/catalog":                             {{gives: "catalog entry"}},
 	"PUT /api/admin/catalog/{entry}":                      {{gives: settings}},
 	"DELETE /api/admin/catalog/{entry}":                   {{ends: DeleteEntry}},
-	"POST " + inWorkspace + "/providers/{entry}/enable":   {{gives: "provider in a workspace"}},
+	"POST " + inWorkspace + "/providers/{entry}/enable":   {{ends: LimitProvider, when: rejectsClaims}, {gives: "provider in a workspace"}},
 	"DELETE " + inWorkspace + "/providers/{entry}/enable": {{ends: DisableProvider}},
 	"PATCH /api/users/me":                                 {{gives: settings}},
 	"DELETE /api/users/{name}":                            {{ends: DeletePerson}},
 	"POST /api/users/{name}/undelete":                     {{gives: "undeletion of a person"}},
-	"PATCH /api/admin/users/{name}":                       {{ends: RejectPerson, when: rejects}, {gives: settings}},
-	"DELETE /api/users/me/sessions":                       {{ends: EndSessions}},
-	"DELETE /api/users/me/sessions/{session}":             {{ends: EndSession, object: session}},
-	"DELETE /api/admin/users/{name}/sessions":             {{ends: EndSessions}},
-	"DELETE /api/admin/users/{name}/sessions/{session}":   {{ends: EndSession, object: session}},
-	"POST /api/credentials":                               {{}},
-	"rotate":                                              {{}},
+	"PATCH /api/admin/users/{name}": {
+		{ends: RejectPerson, when: registers(v1alpha1.RegistrationRejected)},
+		{ends: SuspendPerson, when: registers(v1alpha1.RegistrationPending)},
+		{gives: settings},
+	},
+	"DELETE /api/users/me/sessions":                     {{ends: EndSessions}},
+	"DELETE /api/users/me/sessions/{session}":           {{ends: EndSession, object: session}},
+	"DELETE /api/admin/users/{name}/sessions":           {{ends: EndSessions}},
+	"DELETE /api/admin/users/{name}/sessions/{session}": {{ends: EndSession, object: session}},
+	"POST /api/credentials":                             {{}},
+	"rotate":                                            {{}},
+	"release purges":                                    {{}},
 	// A purge follows a deletion, which can be older than the files.
 	"purge": {{ends: DeleteWorkspace, when: ofWorkspace}, {ends: DeleteOrg, when: ofOrg}, {ends: DeletePerson, when: ofPerson}},
 }
@@ -174,9 +179,11 @@ func usesJobToken(e audit.Event) bool {
 	return f.JobToken != "" && f.JobTokenExpiresAt != nil
 }
 
-func rejects(e audit.Event) bool {
-	return factsOf(e).Registration == string(v1alpha1.RegistrationRejected)
+func registers(as v1alpha1.Registration) func(audit.Event) bool {
+	return func(e audit.Event) bool { return factsOf(e).Registration == string(as) }
 }
+
+func rejectsClaims(e audit.Event) bool { return len(factsOf(e).RejectedClaims) > 0 }
 
 func ofWorkspace(e audit.Event) bool { return e.Workspace != "" }
 

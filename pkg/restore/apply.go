@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
@@ -33,7 +34,6 @@ type Views interface {
 
 // Sessions is the part of session.Service that ends Sessions.
 type Sessions interface {
-	End(ctx context.Context, user, name string) error
 	EndAllUntil(ctx context.Context, user string, until time.Time) error
 	Advance(ctx context.Context, name string, generation int64) error
 }
@@ -44,10 +44,17 @@ type Applier struct {
 	Store    *store.Store
 	Sessions Sessions
 	Audit    *audit.Log
+	// Within calls do, which writes into the workspace of an Organization. While deactivated returns true, the workspace
+	// is activated for the call.
+	Within func(ctx context.Context, cluster string, deactivated func() bool, do func() error) error
+	// Kept reports whether the hub keeps an APIBinding in every Workspace.
+	Kept func(*kcpapisv1alpha2.APIBinding) bool
 	// Clock is the time of the hub, and RightsClock that by which rights end.
 	Clock, RightsClock clock.PassiveClock
 	// Interval is the time between two looks whether the controllers have carried out what the Applier decided.
 	Interval time.Duration
+	// Patience is the time for which a Step may fail while nothing else moves.
+	Patience time.Duration
 	// Save writes the Report down. It is called after every pass that did something.
 	Save func(Report) error
 	// Waiting is called with the Steps that are left, and why one of them is; for the readiness of the hub.
@@ -63,27 +70,32 @@ type impossible struct{ reason string }
 func (e impossible) Error() string { return e.reason }
 
 // Run carries out all Steps, and returns when each is done or impossible. It begins with the Report of a run that was
-// interrupted. It repeats what fails until ctx ends: a hub that has not ended everything does not serve.
+// interrupted. It repeats what fails: a hub that has not ended everything does not serve. A Step that goes on failing
+// while kcp answers and nothing else moves is given up after Patience, because people would wait for ever.
 func (a *Applier) Run(ctx context.Context, p Plan, r Report) (Report, error) {
 	r.Plan = p
 	left := r.left()
+	tried := &trials{patience: a.Patience, since: map[stepKey]time.Time{}}
 	err := wait.PollUntilContextCancel(ctx, a.Interval, true, func(ctx context.Context) (bool, error) {
 		// Deletions begin when all else is done: nothing is written in what is deactivated.
 		kept, early := left[:0:0], false
 		var why error
 		for _, s := range left {
-			err := errNotYet
-			if !early || !s.Kind.last() {
-				err = a.step(ctx, s)
+			if early && s.Kind.last() {
+				kept = append(kept, s)
+				continue
 			}
+			err := a.step(ctx, s)
 			var never impossible
 			switch {
 			case err == nil:
 				r.Done = append(r.Done, s)
+				tried.moved(a.Clock.Now())
 			case errors.As(err, &never):
-				log.From(ctx).Warn("what ended after the backup cannot be ended again", zap.String("step", string(s.Kind)), zap.String("org", s.Org),
-					zap.String("workspace", s.Workspace), zap.String("object", s.Object), zap.String("reason", never.reason))
-				r.Impossible = append(r.Impossible, Impossible{s, never.reason})
+				warn(ctx, "what ended after the backup cannot be ended again", s, never.reason)
+				r.Impossible = append(r.Impossible, Impossible{Step: s, Reason: never.reason})
+			case tried.over(s, err, a.Clock.Now()):
+				r.Impossible = append(r.Impossible, GiveUp(ctx, s, err, a.Patience))
 			default:
 				kept, why, early = append(kept, s), err, true
 			}
@@ -100,6 +112,11 @@ func (a *Applier) Run(ctx context.Context, p Plan, r Report) (Report, error) {
 	return r, err
 }
 
+func warn(ctx context.Context, message string, s Step, reason string) {
+	log.From(ctx).Warn(message, zap.String("step", string(s.Kind)), zap.String("org", s.Org), zap.String("workspace", s.Workspace),
+		zap.String("object", s.Object), zap.String("reason", reason))
+}
+
 // step carries out a Step. The error is errNotYet, impossible, or one that passes.
 func (a *Applier) step(ctx context.Context, s Step) error {
 	switch s.Kind {
@@ -109,7 +126,7 @@ func (a *Applier) step(ctx context.Context, s Step) error {
 		return a.bot(ctx, s)
 	case AnswerInvitation, BindInvitation:
 		return a.invitation(ctx, s)
-	case RejectPerson, DeletePerson:
+	case RejectPerson, SuspendPerson, DeletePerson:
 		return a.person(ctx, s)
 	case EndSession, EndSessions, AdvanceSession:
 		return a.session(ctx, s)
@@ -121,8 +138,8 @@ func (a *Applier) step(ctx context.Context, s Step) error {
 		return a.jobToken(ctx, s)
 	case DeleteEntry:
 		return a.entry(ctx, s)
-	case DisableProvider:
-		return impossible{"a restore does not disable providers; disable it"}
+	case DisableProvider, LimitProvider:
+		return a.provider(ctx, s)
 	}
 	return impossible{"this version of the hub does not know the step"}
 }
@@ -145,14 +162,45 @@ func (a *Applier) write(s Step, change func() error) error {
 
 func notThere(what string) error { return impossible{"the backup does not have " + what} }
 
-// orgOf returns the Organization of a Step. Nothing can be written in one that is deactivated.
+// orgOf returns the Organization of a Step.
 func (a *Applier) orgOf(s Step) (tenancy.Org, error) {
 	org, ok := a.Views.Org(s.Org)
-	switch {
-	case !ok:
+	if !ok {
 		return tenancy.Org{}, notThere("the organization")
-	case org.Deleted() && s.Kind != DeleteOrg && s.Kind != LimitOrg:
-		return tenancy.Org{}, impossible{"the organization is deleted in the backup; end it when the organization is undeleted"}
 	}
 	return org, nil
+}
+
+// within calls do, which reads and writes in the workspace of a Step's Organization. One that is soft-deleted is
+// activated meanwhile: what ended in it must not come back when it is undeleted.
+func (a *Applier) within(ctx context.Context, s Step, do func(org tenancy.Org) error) error {
+	org, err := a.orgOf(s)
+	switch {
+	case err != nil:
+		return err
+	case !org.Deleted():
+		return do(org)
+	case !org.DeletionTimestamp.IsZero():
+		return impossible{"the organization is being removed for good"}
+	case org.ClusterID == "":
+		return notThere("the workspace of the organization")
+	}
+	return a.activated(ctx, org.ClusterID, func() bool {
+		org, ok := a.Views.Org(s.Org)
+		return ok && org.Deactivated()
+	}, func() error { return do(org) })
+}
+
+// activationTimeout is how long kcp may take to let the hub into what was activated.
+const activationTimeout = 5 * time.Second
+
+// activated calls do while a logical cluster is activated.
+func (a *Applier) activated(ctx context.Context, cluster string, deactivated func() bool, do func() error) error {
+	return a.Within(ctx, cluster, deactivated, func() (err error) {
+		_ = wait.PollUntilContextTimeout(ctx, a.Interval, activationTimeout, true, func(context.Context) (bool, error) {
+			err = do()
+			return !errs.Is(err, errs.Forbidden), nil
+		})
+		return err
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
@@ -28,6 +29,9 @@ import (
 
 const (
 	users, orgs, inOrg = "users", "orgs", "cluster-of-org"
+	inWorkspace        = "cluster-of-workspace"
+	provided           = "6f8f0bd6-2d34-4c28-9ad4-6f0ee1b5a0a7"
+	kept               = "7f8f0bd6-2d34-4c28-9ad4-6f0ee1b5a0a8"
 	removed            = "3d8f0bd6-2d34-4c28-9ad4-6f0ee1b5a0d4"
 	offer              = "4e8f0bd6-2d34-4c28-9ad4-6f0ee1b5a0e5"
 )
@@ -40,8 +44,11 @@ type world struct {
 	*kcpfake.Server
 	t       *testing.T
 	applier restore.Applier
-	audited bytes.Buffer
-	saved   []restore.Report
+	clock   *clocktesting.FakePassiveClock
+	// activated are the clusters that were activated for a Step.
+	activated []string
+	audited   bytes.Buffer
+	saved     []restore.Report
 }
 
 func newWorld(t *testing.T) *world {
@@ -57,7 +64,16 @@ func newWorld(t *testing.T) *world {
 		Metrics: prometheus.NewRegistry(),
 	})
 	require.NoError(t, err)
+	w.clock = clock
 	w.applier = restore.Applier{
+		Patience: time.Minute,
+		Within: func(_ context.Context, cluster string, deactivated func() bool, do func() error) error {
+			if deactivated() {
+				w.activated = append(w.activated, cluster)
+			}
+			return do()
+		},
+		Kept:  func(b *kcpapisv1alpha2.APIBinding) bool { return b.Name == "kept" },
 		Views: w, Store: s, Sessions: sessions, Audit: audit.New(t.Context(), &w.audited), Clock: clock, RightsClock: clock, Interval: time.Millisecond,
 		Save:    func(r restore.Report) error { w.saved = append(w.saved, r); return nil },
 		Waiting: func(int, error) { w.carryOut() },
@@ -66,23 +82,33 @@ func newWorld(t *testing.T) *world {
 	o.Name, o.Annotations = org, map[string]string{v1alpha1.CreatedByAnnotation: "alice"}
 	o.Spec.DefaultAccess = v1alpha1.DefaultAccessView
 	w.Put(orgs, o)
-	for _, name := range []string{"alice", "bob"} {
+	for _, name := range []string{"alice", "bob", "carol"} {
 		u := &v1alpha1.User{}
 		u.Name = name
 		w.Put(users, u)
 	}
 	child := &kcptenancyv1alpha1.Workspace{}
-	child.Name = ws
+	child.Name, child.Spec.Cluster = ws, inWorkspace
 	w.Put(inOrg, child)
+	for name, entry := range map[string]string{"acme": provided, "kept": kept} {
+		b := &kcpapisv1alpha2.APIBinding{}
+		b.Name, b.Annotations = name, map[string]string{v1alpha1.CatalogEntryAnnotation: `{"uuid":"` + entry + `","slug":"x","displayName":"X"}`}
+		for _, resource := range []string{"secrets", "configmaps"} {
+			c := kcpapisv1alpha2.AcceptablePermissionClaim{State: kcpapisv1alpha2.ClaimAccepted}
+			c.Resource = resource
+			b.Spec.PermissionClaims = append(b.Spec.PermissionClaims, c)
+		}
+		w.Put(inWorkspace, b)
+	}
 	w.Put(inOrg, tenancy.NewMembership("alice", "", v1alpha1.RoleAdmin))
 	w.Put(inOrg, tenancy.NewMembership("bob", "", v1alpha1.RoleAdmin))
 	w.Put(inOrg, tenancy.NewWorkspaceMembership("bob", ws, v1alpha1.RoleAdmin, []v1alpha1.RoleRef{view, edit}, true))
 	w.bot(bot)
 	w.bot(removed)
-	for _, name := range []string{"one", "two", "three"} {
+	for name, user := range map[string]string{"one": "bob", "two": "bob", "four": "alice"} {
 		held := &v1alpha1.Session{}
-		held.Name, held.Labels = name, map[string]string{v1alpha1.UserLabel: "bob"}
-		held.Spec.UserRef.Name, held.Spec.Client, held.Spec.Generation = "bob", v1alpha1.SessionCLI, 1
+		held.Name, held.Labels = name, map[string]string{v1alpha1.UserLabel: user}
+		held.Spec.UserRef.Name, held.Spec.Client, held.Spec.Generation = user, v1alpha1.SessionCLI, 1
 		w.Put(users, held)
 	}
 	e := &v1alpha1.CatalogEntry{}
@@ -215,10 +241,17 @@ func TestRun_endsWhatEndedAfterTheBackup(t *testing.T) {
 		require.True(t, w.Read(users, s))
 		return s
 	}
-	bob := func() *v1alpha1.User {
-		u := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "bob"}}
+	person := func(name string) *v1alpha1.User {
+		u := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		require.True(t, w.Read(users, u))
 		return u
+	}
+	bound := func(name string) *kcpapisv1alpha2.APIBinding {
+		b := &kcpapisv1alpha2.APIBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if !w.Read(inWorkspace, b) {
+			return nil
+		}
+		return b
 	}
 	for _, c := range []struct {
 		step  restore.Step
@@ -258,11 +291,15 @@ func TestRun_endsWhatEndedAfterTheBackup(t *testing.T) {
 			return len(w.List(users, "coordination.k8s.io", "leases")) == 1
 		}},
 		{restore.Step{Kind: restore.AdvanceSession, Object: "one", Facts: audit.Facts{Generation: 9}}, func() bool { return sessionNamed("one").Spec.Generation == 9 }},
+		// Of the tokens that it got after the backup only the time is known.
 		{restore.Step{Kind: restore.EndSession, Object: "two"}, func() bool {
-			return sessionNamed("two").Spec.EndedAt != nil && sessionNamed("three").Spec.EndedAt == nil
+			return sessionNamed("two").Spec.EndedAt != nil && person("bob").Spec.TokensValidAfter != nil
 		}},
-		{restore.Step{Kind: restore.EndSessions, Object: "bob"}, func() bool {
-			return sessionNamed("one").Spec.EndedAt != nil && sessionNamed("three").Spec.EndedAt != nil && bob().Spec.TokensValidAfter.Time.Equal(then)
+		{restore.Step{Kind: restore.EndSessions, Object: "alice"}, func() bool {
+			return sessionNamed("four").Spec.EndedAt != nil && person("alice").Spec.TokensValidAfter.Time.Equal(then)
+		}},
+		{restore.Step{Kind: restore.EndSession, Object: "made-after-the-backup", Person: "carol"}, func() bool {
+			return person("carol").Spec.TokensValidAfter != nil
 		}},
 		{restore.Step{Kind: restore.BindInvitation, Object: offer, Facts: audit.Facts{Issuer: "i", Subject: "s"}}, func() bool {
 			c, _ := tenancy.InvitationChangeOf(w.organization(), offer)
@@ -272,7 +309,13 @@ func TestRun_endsWhatEndedAfterTheBackup(t *testing.T) {
 			c, _ := tenancy.InvitationChangeOf(w.organization(), offer)
 			return c.State == v1alpha1.InvitationAccepted && len(w.organization().Spec.MembershipChanges) == 0
 		}},
-		{restore.Step{Kind: restore.RejectPerson, Object: "bob"}, func() bool { return bob().Spec.Registration == v1alpha1.RegistrationRejected }},
+		{restore.Step{Kind: restore.LimitProvider, Workspace: ws, Object: provided, Facts: audit.Facts{RejectedClaims: []string{"secrets"}}}, func() bool {
+			c := bound("acme").Spec.PermissionClaims
+			return c[0].State == kcpapisv1alpha2.ClaimRejected && c[1].State == kcpapisv1alpha2.ClaimAccepted
+		}},
+		{restore.Step{Kind: restore.DisableProvider, Workspace: ws, Object: provided}, func() bool { return bound("acme") == nil && bound("kept") != nil }},
+		{restore.Step{Kind: restore.SuspendPerson, Object: "bob"}, func() bool { return person("bob").Spec.Registration == v1alpha1.RegistrationPending }},
+		{restore.Step{Kind: restore.RejectPerson, Object: "bob"}, func() bool { return person("bob").Spec.Registration == v1alpha1.RegistrationRejected }},
 		{restore.Step{Kind: restore.LimitOrg, Facts: audit.Facts{DefaultAccess: "none", WorkspaceCreation: "admin", CatalogEntryCreation: "admin"}}, func() bool {
 			o := w.organization().Spec
 			return o.DefaultAccess == v1alpha1.DefaultAccessNone && o.WorkspaceCreation == v1alpha1.WhoAdmin && o.CatalogEntryCreation == v1alpha1.WhoAdmin
@@ -287,7 +330,7 @@ func TestRun_endsWhatEndedAfterTheBackup(t *testing.T) {
 			return ws.DeletionRequestedAt != nil && ws.DeletionRequestedAt.Time.Equal(then)
 		}},
 		{restore.Step{Kind: restore.DeletePerson, Object: "bob"}, func() bool {
-			at := bob().Status.DeletionRequestedAt
+			at := person("bob").Status.DeletionRequestedAt
 			return at != nil && at.Time.Equal(then)
 		}},
 		{restore.Step{Kind: restore.DeleteOrg}, func() bool {
@@ -303,10 +346,17 @@ func TestRun_endsWhatEndedAfterTheBackup(t *testing.T) {
 		require.Contains(t, w.audited.String(), `"action":"replay `+name+`"`)
 		require.Contains(t, w.audited.String(), `"clientRequest":"request"`)
 		before := w.state()
+		if c.step.Kind == restore.DisableProvider {
+			continue
+		}
 		w.run(c.step)
 		require.Equal(t, before, w.state(), "%s: a second time", name)
 	}
 	require.NotEmpty(t, w.saved)
+	r := w.run(restore.Step{Kind: restore.SuspendPerson, Object: "bob"}, restore.Step{Kind: restore.DisableProvider, Workspace: ws, Object: kept})
+	require.Equal(t, v1alpha1.RegistrationRejected, person("bob").Spec.Registration, "the lower of the two")
+	require.Len(t, r.Impossible, 1, "what every Workspace has stays")
+	require.NotNil(t, bound("kept"))
 }
 
 // The hub makes the creator of an Organization without members its admin. Nobody may get back so what they lost.
@@ -413,11 +463,76 @@ func TestRun_listsWhatCannotBeDone(t *testing.T) {
 	for _, i := range r.Impossible {
 		require.NotEmpty(t, i.Reason, i.Kind)
 	}
+}
+
+// Who was removed from an Organization that the backup has as deleted is no member when it is undeleted.
+func TestRun_endsWhatEndedInADeletedOrg(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
 	o := w.organization()
+	o.Spec.MembershipChanges = []v1alpha1.MembershipChange{
+		{User: "bob", Role: v1alpha1.RoleAdmin, RequestedAt: metav1.NewMicroTime(then)}, {User: "dora", Role: v1alpha1.RoleMember, RequestedAt: metav1.NewMicroTime(then)},
+	}
+	o.Spec.BotChanges = []v1alpha1.BotChange{{Name: bot, Workspace: ws, Role: v1alpha1.RoleAdmin, By: "alice", RequestedAt: metav1.NewMicroTime(then)}}
 	o.Status.DeletionRequestedAt = &metav1.Time{Time: then}
 	w.Put(orgs, o)
-	r = w.run(restore.Step{Kind: restore.RemoveMember, Object: "bob"})
-	require.Contains(t, r.Impossible[0].Reason, "deleted in the backup")
+	// No controller carries anything out.
+	w.applier.Waiting = func(int, error) {}
+	steps := []restore.Step{
+		{Kind: restore.LimitMember, Object: "alice", Facts: audit.Facts{Role: "viewer"}},
+		{Kind: restore.RemoveMember, Object: "bob", Facts: audit.Facts{Cascade: true}},
+		{Kind: restore.LimitBot, Workspace: ws, Object: bot, Facts: audit.Facts{Role: "viewer"}},
+		{Kind: restore.AnswerInvitation, Object: offer, State: v1alpha1.InvitationRevoked},
+		{Kind: restore.EndWorkspace, Workspace: ws, Facts: audit.Facts{ExpiresAt: "2032-01-01T00:00:00Z"}},
+		{Kind: restore.DisableProvider, Workspace: ws, Object: provided},
+		{Kind: restore.DeleteEntry, Object: "entry"},
+	}
+	r := w.run(steps...)
+	require.Empty(t, r.Impossible)
+	require.Equal(t, v1alpha1.RoleViewer, w.member("alice").Spec.Role)
+	require.Nil(t, w.member("bob"))
+	require.Nil(t, w.member(ws+".bob"))
+	o = w.organization()
+	require.Len(t, o.Spec.MembershipChanges, 1, "what others were granted stays")
+	require.Empty(t, o.Spec.BotChanges)
+	require.Empty(t, o.Annotations[v1alpha1.CreatedByAnnotation], "its creator is an admin no longer")
+	require.Contains(t, w.activated, inOrg)
+	require.Contains(t, w.activated, inWorkspace)
+	before := w.state()
+	w.run(steps[:3]...)
+	require.Equal(t, before, w.state(), "a second time")
+}
+
+// A hub does not stay in restore mode for ever because of one Step. It waits for kcp as long as it takes.
+func TestRun_givesUpAStepThatGoesOnFailing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var refusal error = apierrors.NewServiceUnavailable("a moment")
+	w.FailBefore(func(r kcpfake.Request) error {
+		if r.Resource == "bots" && r.Verb != "get" {
+			return refusal
+		}
+		return nil
+	})
+	passes := 0
+	w.applier.Waiting = func(left int, why error) {
+		w.carryOut()
+		if left == 0 {
+			return
+		}
+		require.Error(t, why)
+		w.clock.SetTime(w.clock.Now().Add(40 * time.Second))
+		if passes++; passes == 2 {
+			refusal = apierrors.NewBadRequest("never")
+		}
+		require.Less(t, passes, 20)
+	}
+	r := w.run(restore.Step{Kind: restore.DeleteBot, Workspace: ws, Object: bot}, restore.Step{Kind: restore.DeleteWorkspace, Workspace: ws})
+	require.Greater(t, passes, 2)
+	require.Len(t, r.GivenUp(), 1)
+	require.Equal(t, restore.DeleteBot, r.GivenUp()[0].Kind)
+	require.Contains(t, r.Impossible[0].Reason, "given up after 1m0s")
+	require.Len(t, r.Done, 1, "what comes last is done nevertheless")
 }
 
 // A hub that is killed in the middle goes on where it was, and one that cannot reach kcp does not pass over anything.
@@ -425,7 +540,7 @@ func TestRun_goesOnAfterAnInterruption(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	plan := restore.Plan{Steps: []restore.Step{
-		{Kind: restore.RejectPerson, Source: "1", Object: "bob"}, {Kind: restore.EndSession, Source: "2", Object: "one"}, {Kind: restore.DeleteOrg, Source: "3", Org: org},
+		{Kind: restore.RejectPerson, Source: "1", Object: "carol"}, {Kind: restore.EndSession, Source: "2", Object: "one"}, {Kind: restore.DeleteOrg, Source: "3", Org: org},
 	}}
 	down := true
 	w.FailBefore(func(r kcpfake.Request) error {
@@ -455,6 +570,6 @@ func TestRun_goesOnAfterAnInterruption(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, r.Done, 3)
 	for _, request := range w.Requests() {
-		require.NotEqual(t, "bob", request.Name, "it is done")
+		require.NotEqual(t, "carol", request.Name, "it is done")
 	}
 }

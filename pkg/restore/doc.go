@@ -11,12 +11,20 @@
 //     backup has accepted they make, grants too: a Step waits for it, and ends it then.
 //   - The hub gives an Organization without Memberships to its creator. A Step that can leave one so takes the creator's
 //     name from it: nobody gets back in this way what they lost. A platform admin sees such Organizations in the Report.
+//   - The end of a Session signs its person out everywhere, up to the time of the end. A Session knows its ID tokens by
+//     their hashes, and the backup has not those that it got later, nor Sessions that are newer: only the time at which a
+//     token was issued tells it. The price is a login, and no token outlives its Session.
+//   - In an Organization that the backup has as soft-deleted, Steps write what its controller would: it does nothing until
+//     the undeletion, after which everybody would be back for a moment.
+//   - Nobody waits for ever: a Step that goes on failing while kcp answers is given up, and named in the Report and the log.
 //   - What was given after the backup is lost and stays lost, also where it was given after something was taken: nobody
 //     gets a right from a log. Plan.Lost lists it, for people to give it again.
 //   - An intent without an outcome counts as carried out, and so does one that failed for no fault of the request. Intents
 //     from before the backup count if they are young enough for their write to be on its way still.
 //   - One table says of every action what it is. An action that it does not have, of a newer hub or of another program,
 //     is history that this hub cannot read.
+//   - Files and the records database are one source: both have the lines of the chains. A chain counts from the backup's
+//     head on; what is before, and chains that had ended when the backup was made, are not asked for.
 //   - What cannot be known ends a restore: a chain that is missing, changed, or forked, that has a gap, or does not
 //     reach from the backup on, and events that could not be written. An operator who accepts that says so in the
 //     Order, and the report has it.

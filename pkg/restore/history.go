@@ -3,6 +3,7 @@ package restore
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -10,8 +11,8 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/audit"
 )
 
-// onItsWay is the age up to which a change that has no outcome may still be carried out. No request writes for as long.
-const onItsWay = 10 * time.Minute
+// OnItsWay is the age up to which a change that has no outcome may still be carried out. No request writes for as long.
+const OnItsWay = 10 * time.Minute
 
 // End is where a chain ends: what happened later on that replica is not known.
 type End struct {
@@ -33,12 +34,8 @@ type History struct {
 
 // chains reads the chains of an Order.
 type chains struct {
-	order Order
-	heads map[string]audit.Head
-	// reached has the heads that a file has.
-	reached map[string]bool
-	first   map[string]audit.Event
-	last    map[string]audit.Event
+	order  Order
+	chains map[string]*chain
 	// asked are the intents, and answered the changes with an outcome. Files come in any order.
 	asked    map[string]audit.Event
 	answered map[string]bool
@@ -48,33 +45,43 @@ type chains struct {
 	found  History
 }
 
+// chain is what the files have of the rights of a replica.
+type chain struct {
+	// head is the last event that the backup has, if it names the chain.
+	head  audit.Head
+	named bool
+	// reached is true if a file has the event of the head.
+	reached bool
+	// later are the events that follow it.
+	later       map[uint64]link
+	first, last audit.Event
+}
+
+// link is the place of an event in its chain.
+type link struct{ hash, prev string }
+
 // ReadHistory reads the files of an Order. The error is that of a file that cannot be read; what is wrong with the
-// chains is in History.Unknown.
+// chains is in History.Unknown. Lines that are no events, such as those of another program in a stream that both wrote
+// to, do not count: an event that one of them was leaves a gap.
 func ReadHistory(o Order) (History, error) {
-	c := &chains{
-		order: o, heads: map[string]audit.Head{}, reached: map[string]bool{}, first: map[string]audit.Event{}, last: map[string]audit.Event{},
-		asked: map[string]audit.Event{}, answered: map[string]bool{}, failed: map[string]audit.Event{},
-	}
-	verifier := audit.NewVerifier()
-	var rights []audit.Head
+	c := &chains{order: o, chains: map[string]*chain{}, asked: map[string]audit.Event{}, answered: map[string]bool{}, failed: map[string]audit.Event{}}
 	for _, h := range o.Heads {
 		if h.Log == audit.Rights {
-			rights = append(rights, h)
-			c.heads[h.Replica] = h
+			c.chains[h.Replica] = &chain{head: h, named: true, later: map[uint64]link{}}
 		}
 	}
+	if len(c.chains) == 0 {
+		c.unknown("the backup names no chain of rights: its hub kept none in a file")
+	}
 	for _, file := range o.Files {
-		if err := verifier.File(file); err != nil {
-			return History{}, fmt.Errorf("read the audit log %s: %w", file, err)
-		}
 		if err := audit.Lines(file, 0, func(l audit.Line) bool { c.add(l); return true }); err != nil {
 			return History{}, fmt.Errorf("read the audit log %s: %w", file, err)
 		}
 	}
-	for _, f := range verifier.Done(rights...) {
-		c.unknown("%s", f)
+	for replica, of := range c.chains {
+		c.judge(replica, of)
 	}
-	c.judge(rights)
+	slices.Sort(c.found.Unknown)
 	return c.history(), nil
 }
 
@@ -82,34 +89,51 @@ func (c *chains) unknown(format string, args ...any) {
 	c.found.Unknown = append(c.found.Unknown, fmt.Sprintf(format, args...))
 }
 
-// add takes a line.
+// add takes a line. An event can be in several files, and in the records database.
 func (c *chains) add(l audit.Line) {
 	e := l.Event
-	if !l.OK || e.Log != audit.Rights || e.Replica == "" {
+	if !l.OK || e.Log != audit.Rights || e.Replica == "" || e.Seq == 0 ||
+		slices.ContainsFunc(c.order.Ended, func(h audit.Head) bool { return h.Replica == e.Replica }) {
 		return
 	}
-	if first, ok := c.first[e.Replica]; !ok || e.Seq < first.Seq {
-		c.first[e.Replica] = e
+	of, ok := c.chains[e.Replica]
+	if !ok {
+		of = &chain{later: map[uint64]link{}}
+		c.chains[e.Replica] = of
 	}
-	if e.Seq > c.last[e.Replica].Seq {
-		c.last[e.Replica] = e
+	if of.first.Seq == 0 || e.Seq < of.first.Seq {
+		of.first = e
 	}
-	head := c.heads[e.Replica]
-	if e.Seq == head.Seq {
-		c.reached[e.Replica] = true
-		if l.Hash != head.Hash {
-			c.unknown("replica %s, event %d is not the one that the backup was made at: the chain is another one from there on", e.Replica, e.Seq)
+	if e.Seq > of.last.Seq {
+		of.last = e
+	}
+	if e.Seq <= of.head.Seq {
+		if e.Seq == of.head.Seq {
+			of.reached = true
+			if l.Hash != of.head.Hash {
+				c.unknown("replica %s, event %d is not the one that the backup was made at: the chain is another one from there on", e.Replica, e.Seq)
+			}
 		}
+		c.change(e, false)
+		return
 	}
-	if e.Seq > head.Seq && e.Lost > 0 {
+	switch held, ok := of.later[e.Seq]; {
+	case ok && held.hash == l.Hash:
+		return
+	case ok:
+		c.unknown("replica %s, event %d is there twice, and one of the two was changed", e.Replica, e.Seq)
+	default:
+		of.later[e.Seq] = link{hash: l.Hash, prev: e.Prev}
+	}
+	if e.Lost > 0 {
 		c.unknown("replica %s, event %d: %d events before it could not be written", e.Replica, e.Seq, e.Lost)
 	}
-	c.change(e, e.Seq > head.Seq)
+	c.change(e, true)
 }
 
 // change keeps an event. later is true for one that follows the backup.
 func (c *chains) change(e audit.Event, later bool) {
-	if !later && e.Time.Before(c.order.BackupAt.Add(-onItsWay)) {
+	if !later && e.Time.Before(c.order.BackupAt.Add(-OnItsWay)) {
 		return
 	}
 	key := e.Replica + "\n" + e.ID + "\n" + e.Action
@@ -127,32 +151,32 @@ func (c *chains) change(e audit.Event, later bool) {
 	}
 }
 
-// judge compares the chains with their heads in the backup.
-func (c *chains) judge(rights []audit.Head) {
-	if len(rights) == 0 {
-		c.unknown("the backup names no chain of rights: its hub kept none in a file")
+// judge follows a chain from its head in the backup on. What is before that is in the backup.
+func (c *chains) judge(replica string, of *chain) {
+	switch missing := "replica %s, rights: is missing, with the whole chain"; {
+	case of.last.Seq == 0:
+		c.unknown(missing, replica)
+		return
+	case len(of.later) == 0 && !of.reached && of.head.Seq > 0:
+		c.unknown("replica %s, rights: events %d to %d are missing: the end of the chain was cut off", replica, of.last.Seq+1, of.head.Seq)
+		return
 	}
-	for _, h := range rights {
-		first, ok := c.first[h.Replica]
+	before := link{hash: of.head.Hash}
+	next := of.head.Seq + 1
+	for _, seq := range slices.Sorted(maps.Keys(of.later)) {
+		here := of.later[seq]
 		switch {
-		case !ok && h.Seq > 0:
-			// The verifier says that it is missing.
-		case !ok:
-			c.unknown("replica %s, rights: is missing, with the whole chain", h.Replica)
-		case c.reached[h.Replica], h.Seq == 0 && first.Seq == 1:
-		case first.Seq == h.Seq+1 && first.Prev == h.Hash:
-		case first.Seq > h.Seq+1:
-			c.unknown("replica %s, rights: events %d to %d are missing; the backup was made before them", h.Replica, h.Seq+1, first.Seq-1)
-		case first.Seq == h.Seq+1:
-			c.unknown("replica %s, event %d does not follow the one that the backup was made at", h.Replica, first.Seq)
+		case seq > next && of.named:
+			c.unknown("replica %s, rights: events %d to %d are missing", replica, next, seq-1)
+		case seq > next:
+			c.unknown("replica %s, rights: events %d to %d are missing; the backup does not name the chain", replica, next, seq-1)
+		case here.prev != before.hash && seq == 1:
+			c.unknown("replica %s, event 1 is not the beginning of its chain", replica)
+		case here.prev != before.hash:
+			c.unknown("replica %s, event %d was changed: it is not the one that event %d follows", replica, seq-1, seq)
 		}
+		before, next = here, seq+1
 	}
-	for replica, first := range c.first {
-		if _, ok := c.heads[replica]; !ok && first.Seq > 1 {
-			c.unknown("replica %s, rights: events 1 to %d are missing; the backup does not name the chain", replica, first.Seq-1)
-		}
-	}
-	slices.Sort(c.found.Unknown)
 }
 
 func (c *chains) history() History {
@@ -169,8 +193,10 @@ func (c *chains) history() History {
 	slices.SortFunc(h.Events, func(a, b audit.Event) int {
 		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Replica, b.Replica), cmp.Compare(a.Seq, b.Seq))
 	})
-	for replica, e := range c.last {
-		h.Ends = append(h.Ends, End{Replica: replica, Seq: e.Seq, Time: e.Time})
+	for replica, of := range c.chains {
+		if e := of.last; e.Seq > 0 {
+			h.Ends = append(h.Ends, End{Replica: replica, Seq: e.Seq, Time: e.Time})
+		}
 	}
 	slices.SortFunc(h.Ends, func(a, b End) int { return cmp.Compare(a.Replica, b.Replica) })
 	return h

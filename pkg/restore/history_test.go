@@ -3,6 +3,7 @@ package restore_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -144,7 +145,7 @@ func TestRead_refusesWhatItCannotKnow(t *testing.T) {
 		}, "cut off"},
 		"a gap": {func(h *hub, o *restore.Order) {
 			o.Files = []string{h.lines(func(l []string) []string { return slices.Delete(l, 5, 6) })}
-		}, "is missing"},
+		}, "events 6 to 6 are missing"},
 		"a changed event": {func(h *hub, o *restore.Order) {
 			o.Files = []string{h.lines(func(l []string) []string { l[5] = change(l[5]); return l })}
 		}, "was changed"},
@@ -158,9 +159,12 @@ func TestRead_refusesWhatItCannotKnow(t *testing.T) {
 		"a replica that is missing": {func(_ *hub, o *restore.Order) {
 			o.Heads = append(o.Heads, audit.Head{Replica: "second", Log: audit.Rights})
 		}, "replica second"},
-		"what is no event": {func(h *hub, o *restore.Order) {
-			o.Files = []string{h.lines(func(l []string) []string { return append(l, "\n{\"no\":1}") })}
-		}, "is no event"},
+		"what is no event any more": {func(h *hub, o *restore.Order) {
+			o.Files = []string{h.lines(func(l []string) []string { l[5] = "{}\n"; return l })}
+		}, "events 6 to 6 are missing"},
+		"an event that is there twice": {func(h *hub, o *restore.Order) {
+			o.Files = append(o.Files, h.lines(func(l []string) []string { return []string{change(l[5])} }))
+		}, "event 6 is there twice"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -182,6 +186,52 @@ func TestRead_refusesWhatItCannotKnow(t *testing.T) {
 			p, err := restore.Read(o)
 			require.NoError(t, err)
 			require.Equal(t, unknown.Unknown, p.Unknown, "it is reported all the same")
+		})
+	}
+}
+
+// What is before the backup is in the backup, and what else is in the files says nothing about rights.
+func TestRead_asksForNothingThatTheBackupHas(t *testing.T) {
+	t.Parallel()
+	for name, edit := range map[string]func(h *hub, o *restore.Order, l []string) []string{
+		"files that do not reach further back": func(_ *hub, _ *restore.Order, l []string) []string { return l[3:] },
+		"a gap before the backup":              func(_ *hub, _ *restore.Order, l []string) []string { return slices.Delete(l, 2, 3) },
+		"the head alone is missing":            func(_ *hub, _ *restore.Order, l []string) []string { return l[4:] },
+		"lines of another program": func(_ *hub, _ *restore.Order, l []string) []string {
+			return slices.Insert(append(l, `{"level":"info","msg":"no event"}`+"\n"), 5, "Log in with: kedge login\n", "\n")
+		},
+		"proxied writes with a gap": func(_ *hub, _ *restore.Order, l []string) []string {
+			write := `{"apiVersion":"` + audit.APIVersion + `","log":"writes","replica":"r","seq":%d,"prev":"x"}` + "\n"
+			return append(l, fmt.Sprintf(write, 7), fmt.Sprintf(write, 12), fmt.Sprintf(write, 3))
+		},
+		"the same twice": func(h *hub, o *restore.Order, l []string) []string {
+			o.Files = append(o.Files, h.file)
+			return append(l, l[2:]...)
+		},
+		"a hub that was lost before": func(_ *hub, o *restore.Order, l []string) []string {
+			second := newHub(t)
+			second.remove("long-ago", 204)
+			second.remove("long-ago-too", 204)
+			o.Files, o.Ended = append(o.Files, second.lines(func(l []string) []string { return l[2:] })), second.log.Heads()
+			return l
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHub(t)
+			h.remove("early", 204)
+			h.remove("early-too", 204)
+			o := h.order()
+			h.remove("bob", 204)
+			h.remove("carol", 204)
+			o.Files = nil
+			lines := h.lines(func(l []string) []string { return edit(h, &o, l) })
+			o.Files = append([]string{lines}, o.Files...)
+			p, err := restore.Read(o)
+			require.NoError(t, err)
+			require.Empty(t, p.Unknown)
+			require.Len(t, p.Steps, 2)
+			require.Len(t, p.Ends, 1)
 		})
 	}
 }

@@ -15,10 +15,15 @@ import (
 // member has the Organization decide what a Step takes from a Membership. The Step is done when its controller has
 // carried that out. That the Organization may be left without an admin is no reason to keep somebody who was removed.
 func (a *Applier) member(ctx context.Context, s Step) error {
-	org, err := a.orgOf(s)
-	if err != nil {
-		return err
-	}
+	return a.within(ctx, s, func(org tenancy.Org) error {
+		if org.Deleted() {
+			return a.memberOfDeleted(ctx, org, s)
+		}
+		return a.memberOf(ctx, org, s)
+	})
+}
+
+func (a *Applier) memberOf(ctx context.Context, org tenancy.Org, s Step) error {
 	all, err := a.Store.ListMemberships(ctx, org.ClusterID)
 	if err != nil {
 		return err
@@ -122,11 +127,15 @@ func editOf(o *v1alpha1.Organization, held *v1alpha1.Membership, s Step, now met
 	case held == nil, pending && tenancy.Removes(before):
 		return e, pending, false
 	case !pending:
-		before = v1alpha1.MembershipChange{
-			Role: held.Spec.Role, Manager: held.Spec.Manager, Sudo: held.Spec.Sudo, Roles: held.Spec.Roles, ExpiresAt: held.Spec.ExpiresAt,
-			Extra: held.Spec.Extra,
-		}
+		before = givenBy(held)
 	}
 	e, ok = s.MemberEdit(before, now)
 	return e, pending, ok
+}
+
+// givenBy returns what a Membership gives, as a change would.
+func givenBy(m *v1alpha1.Membership) v1alpha1.MembershipChange {
+	return v1alpha1.MembershipChange{
+		Role: m.Spec.Role, Manager: m.Spec.Manager, Sudo: m.Spec.Sudo, Roles: m.Spec.Roles, ExpiresAt: m.Spec.ExpiresAt, Extra: m.Spec.Extra,
+	}
 }

@@ -28,6 +28,8 @@ type Order struct {
 	BackupAt time.Time `json:"backupAt"`
 	// Heads are the ends of all chains at that time, by the manifest.
 	Heads []audit.Head `json:"heads"`
+	// Ended are the ends of chains that went no further when the backup was made: nobody needs their files.
+	Ended []audit.Head `json:"ended,omitempty"`
 	// Files are the names of the files of audit chains, below the folder of the Order.
 	Files []string `json:"files"`
 	// AcceptLostHistory is true if the operator accepts that not everything that ended can be known.

@@ -14,13 +14,23 @@ import (
 )
 
 func (a *Applier) bot(ctx context.Context, s Step) error {
-	org, err := a.orgOf(s)
-	if err != nil {
-		return err
-	}
+	return a.within(ctx, s, func(org tenancy.Org) error { return a.botOf(ctx, org, s) })
+}
+
+func (a *Applier) botOf(ctx context.Context, org tenancy.Org, s Step) error {
 	o, err := a.Store.GetOrganization(ctx, org.UUID())
 	if err != nil {
 		return err
+	}
+	if _, pending := tenancy.BotChangeOf(o, s.Object); pending && org.Deleted() {
+		// No controller carries it out. What a soft-deleted Organization has granted is taken back.
+		o, err = a.Store.ChangeOrganization(ctx, o, nil, func(_ context.Context, o *v1alpha1.Organization) error {
+			o.Spec.BotChanges = slices.DeleteFunc(o.Spec.BotChanges, func(c v1alpha1.BotChange) bool { return c.Name == s.Object })
+			return nil
+		})
+		if err != nil {
+			return err
+		}
 	}
 	if _, pending := tenancy.BotChangeOf(o, s.Object); pending {
 		// What was granted before the backup must not come after this, and neither must the bot itself.
@@ -94,10 +104,10 @@ func (a *Applier) invitation(ctx context.Context, s Step) error {
 		return notThere("the organization")
 	}
 	s.Org = of.UUID()
-	org, err := a.orgOf(s)
-	if err != nil {
-		return err
-	}
+	return a.within(ctx, s, func(org tenancy.Org) error { return a.answer(ctx, org, s) })
+}
+
+func (a *Applier) answer(ctx context.Context, org tenancy.Org, s Step) error {
 	c := v1alpha1.InvitationChange{Name: s.Object, State: s.State, By: s.By, RequestedAt: metav1.NewMicroTime(a.Clock.Now().Truncate(time.Microsecond))}
 	if s.Kind == BindInvitation {
 		c.By, c.SignedUp = "", tenancy.IdentityHash(s.Facts.Issuer, s.Facts.Subject)
@@ -132,8 +142,14 @@ func (a *Applier) person(ctx context.Context, s Step) error {
 	}
 	return a.write(s, func() error {
 		_, err := a.Store.ChangeUser(ctx, held, nil, func(_ context.Context, u *v1alpha1.User) error {
-			if s.Kind == RejectPerson {
+			switch {
+			case s.Kind == RejectPerson:
 				u.Spec.Registration = v1alpha1.RegistrationRejected
+				return nil
+			case s.Kind == SuspendPerson && tenancy.RegistrationOf(u) == v1alpha1.RegistrationApproved:
+				u.Spec.Registration = v1alpha1.RegistrationPending
+				return nil
+			case s.Kind == SuspendPerson:
 				return nil
 			}
 			at := tenancy.Deletable{Noun: "account", Requested: u.Status.DeletionRequestedAt, Removing: !u.DeletionTimestamp.IsZero()}
@@ -156,21 +172,36 @@ func mark(d tenancy.Deletable, at time.Time, requested **metav1.Time) error {
 
 func (a *Applier) session(ctx context.Context, s Step) error {
 	if s.Kind == EndSessions {
-		return a.write(s, func() error { return a.Sessions.EndAllUntil(ctx, s.Object, s.At) })
+		return a.write(s, func() error { return a.signOut(ctx, s.Object, s) })
 	}
 	held, err := a.Store.GetSession(ctx, s.Object)
-	if errs.Is(err, errs.NotFound) {
-		return notThere("the session")
-	}
-	if err != nil {
+	missing := errs.Is(err, errs.NotFound)
+	person := s.Person
+	switch {
+	case err != nil && !missing:
 		return err
+	case !missing:
+		person = held.Spec.UserRef.Name
+	case person == "" || s.Kind == AdvanceSession:
+		return notThere("the session")
 	}
 	return a.write(s, func() error {
 		if s.Kind == AdvanceSession {
 			return a.Sessions.Advance(ctx, s.Object, s.Facts.Generation)
 		}
-		return a.Sessions.End(ctx, held.Spec.UserRef.Name, s.Object)
+		return a.signOut(ctx, person, s)
 	})
+}
+
+// signOut ends all Sessions of a person, and refuses the ID tokens that were issued until a Step. The Session of the
+// backup does not know the tokens that it got later, and the backup may not have the Session: only the time at which
+// they were issued tells them.
+func (a *Applier) signOut(ctx context.Context, person string, s Step) error {
+	until := a.Clock.Now()
+	if !s.Unanswered && s.At.Before(until) {
+		until = s.At
+	}
+	return a.Sessions.EndAllUntil(ctx, person, until)
 }
 
 func (a *Applier) org(ctx context.Context, s Step) error {
@@ -200,10 +231,10 @@ func (a *Applier) org(ctx context.Context, s Step) error {
 }
 
 func (a *Applier) workspace(ctx context.Context, s Step) error {
-	org, err := a.orgOf(s)
-	if err != nil {
-		return err
-	}
+	return a.within(ctx, s, func(org tenancy.Org) error { return a.workspaceOf(ctx, org, s) })
+}
+
+func (a *Applier) workspaceOf(ctx context.Context, org tenancy.Org, s Step) error {
 	ws, ok := a.Views.Workspace(s.Org, s.Workspace)
 	if !ok {
 		if _, claimed := tenancy.FindClaim(org.Spec.WorkspaceClaims, s.Workspace); claimed {
@@ -228,14 +259,15 @@ func (a *Applier) workspace(ctx context.Context, s Step) error {
 }
 
 func (a *Applier) entry(ctx context.Context, s Step) error {
-	if s.Org != "" {
-		if _, err := a.orgOf(s); err != nil {
-			return err
+	remove := func(tenancy.Org) error {
+		e, ok := a.Views.CatalogEntryIn(s.Org, s.Object)
+		if !ok {
+			return notThere("the catalog entry")
 		}
+		return a.write(s, func() error { return a.Store.DeleteCatalogEntry(ctx, e, nil) })
 	}
-	e, ok := a.Views.CatalogEntryIn(s.Org, s.Object)
-	if !ok {
-		return notThere("the catalog entry")
+	if s.Org == "" {
+		return remove(tenancy.Org{})
 	}
-	return a.write(s, func() error { return a.Store.DeleteCatalogEntry(ctx, e, nil) })
+	return a.within(ctx, s, remove)
 }

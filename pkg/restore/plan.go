@@ -60,6 +60,7 @@ func Read(o Order) (Plan, error) {
 // PlanOf returns the Plan of a History.
 func PlanOf(h History) Plan {
 	p := Plan{Ends: h.Ends, Unknown: slices.Clone(h.Unknown)}
+	persons := personsOf(h.Events)
 	for _, e := range h.Events {
 		meanings, ok := of(e.Action)
 		if !ok {
@@ -67,7 +68,7 @@ func PlanOf(h History) Plan {
 			continue
 		}
 		for _, a := range meanings {
-			p.take(e, a)
+			p.take(e, a, persons)
 		}
 	}
 	slices.SortStableFunc(p.Steps, func(a, b Step) int { return cmp.Compare(rank(a), rank(b)) })
@@ -81,8 +82,21 @@ func rank(s Step) int {
 	return 0
 }
 
-// take adds what an action means to the Plan.
-func (p *Plan) take(e audit.Event, a action) {
+// personsOf returns the persons of Sessions, as far as events say them. An event of the API names the person as its
+// object, and an event of a login as its actor. The replay of another restore names the Session.
+func personsOf(events []audit.Event) map[string]string {
+	persons := map[string]string{}
+	for _, e := range events {
+		name, person := factsOf(e).Session, cmp.Or(e.Object, e.Actor.User)
+		if name != "" && person != "" && e.Actor.Kind != audit.ActorHub {
+			persons[name] = person
+		}
+	}
+	return persons
+}
+
+// take adds what an action means to the Plan. persons are those of Sessions.
+func (p *Plan) take(e audit.Event, a action, persons map[string]string) {
 	if a.when != nil && !a.when(e) {
 		return
 	}
@@ -97,6 +111,9 @@ func (p *Plan) take(e audit.Event, a action) {
 		}
 		if a.ends == BindInvitation {
 			s.Facts.Issuer = e.Actor.Issuer
+		}
+		if a.ends == EndSession {
+			s.Person = persons[object]
 		}
 		p.Steps = append(p.Steps, s)
 	}

@@ -1,6 +1,7 @@
 package restore_test
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 	"testing"
@@ -41,6 +42,9 @@ func endings() map[string]ending {
 		case restore.EndSession, restore.AdvanceSession:
 			if e.Facts.Session != "" {
 				want.Object = e.Facts.Session
+			}
+			if kind == restore.EndSession {
+				want.Person = "bob"
 			}
 		case restore.AnswerInvitation:
 			want.State = v1alpha1.InvitationRevoked
@@ -100,13 +104,14 @@ func endings() map[string]ending {
 		return audit.Event{Action: action, Object: "bob", Facts: &f}
 	}
 	add(restore.RejectPerson, person("PATCH /api/admin/users/{name}", audit.Facts{Registration: "Rejected"}))
+	add(restore.SuspendPerson, person("PATCH /api/admin/users/{name}", audit.Facts{Registration: "Pending"}))
 	add(restore.DeletePerson, person("DELETE /api/users/{name}", audit.Facts{}))
 	add(restore.EndSessions, person("DELETE /api/users/me/sessions", audit.Facts{All: true}))
 	add(restore.EndSessions, person("DELETE /api/admin/users/{name}/sessions", audit.Facts{All: true}))
 	add(restore.EndSession, person("DELETE /api/users/me/sessions/{session}", audit.Facts{Session: "s1"}))
 	add(restore.EndSession, person("DELETE /api/admin/users/{name}/sessions/{session}", audit.Facts{Session: "s1"}))
-	add(restore.EndSession, audit.Event{Action: "logout portal", Facts: &audit.Facts{Session: "s1"}})
-	add(restore.EndSession, audit.Event{Action: "token refresh_token", Code: http.StatusBadRequest, Facts: &audit.Facts{Session: "s1"}})
+	add(restore.EndSession, audit.Event{Action: "logout portal", Actor: audit.Actor{User: "bob"}, Facts: &audit.Facts{Session: "s1"}})
+	add(restore.EndSession, audit.Event{Action: "token refresh_token", Code: http.StatusBadRequest, Actor: audit.Actor{User: "bob"}, Facts: &audit.Facts{Session: "s1"}})
 	add(restore.AdvanceSession, audit.Event{Action: "token refresh_token", Facts: &audit.Facts{Session: "s1", Generation: 7}})
 	return all
 }
@@ -117,7 +122,7 @@ func TestPlanOf_endsWhatAnEventEnded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := c.event
-			e.ID, e.Stage, e.Time, e.Actor.User = "request", audit.StageOutcome, time.Unix(5, 0), "admin"
+			e.ID, e.Stage, e.Time, e.Actor.User = "request", audit.StageOutcome, time.Unix(5, 0), cmp.Or(e.Actor.User, "admin")
 			if e.Code == 0 {
 				e.Code = http.StatusOK
 			}
@@ -127,6 +132,40 @@ func TestPlanOf_endsWhatAnEventEnded(t *testing.T) {
 			require.Equal(t, []restore.Step{c.want}, p.Steps)
 		})
 	}
+}
+
+// A refusal of tokens can end a Session of which the cache did not know the person. Another event says it.
+func TestPlanOf_findsThePersonOfASession(t *testing.T) {
+	t.Parallel()
+	facts := &audit.Facts{Session: "s1"}
+	refused := audit.Event{Action: "token refresh_token", Code: http.StatusBadRequest, Facts: facts}
+	for want, others := range map[string][]audit.Event{
+		"":    nil,
+		"bob": {{Action: "token authorization_code", Actor: audit.Actor{User: "bob"}, Facts: facts}},
+		"dan": {
+			{Action: "logout cli", Actor: audit.Actor{User: "dan"}, Facts: facts},
+			{Action: "replay end session", Actor: audit.Actor{Kind: audit.ActorHub}, Object: "s1", Facts: facts},
+		},
+		"eve": {{Action: "DELETE /api/admin/users/{name}/sessions/{session}", Actor: audit.Actor{User: "admin"}, Object: "eve", Facts: facts}},
+	} {
+		p := restore.PlanOf(restore.History{Events: append([]audit.Event{refused}, others...)})
+		require.Equal(t, restore.EndSession, p.Steps[0].Kind)
+		require.Equal(t, want, p.Steps[0].Person)
+	}
+}
+
+// A provider that is enabled with fewer claims loses the others.
+func TestPlanOf_takesClaimsThatWereRejected(t *testing.T) {
+	t.Parallel()
+	e := audit.Event{
+		Action: "POST /api/orgs/{org}/workspaces/{ws}/providers/{entry}/enable", Stage: audit.StageOutcome, Org: org, Workspace: ws, Object: "entry",
+		Facts: &audit.Facts{RejectedClaims: []string{"secrets"}},
+	}
+	p := restore.PlanOf(restore.History{Events: []audit.Event{e}})
+	require.Equal(t, []restore.Step{{Kind: restore.LimitProvider, Org: org, Workspace: ws, Object: "entry", Facts: *e.Facts}}, p.Steps)
+	require.Len(t, p.Lost, 1)
+	e.Facts = &audit.Facts{AcceptedClaims: []string{"secrets"}}
+	require.Empty(t, restore.PlanOf(restore.History{Events: []audit.Event{e}}).Steps)
 }
 
 // What deactivates a place comes after what is written there.

@@ -38,6 +38,8 @@ type Purge struct {
 type Impossible struct {
 	Step
 	Reason string `json:"reason"`
+	// GivenUp is true if the Step went on failing: what it ends may be there again.
+	GivenUp bool `json:"givenUp,omitempty"`
 }
 
 // stepKey identifies a Step of a Plan.
@@ -47,6 +49,16 @@ type stepKey struct {
 }
 
 func keyOf(s Step) stepKey { return stepKey{s.Kind, s.Source, s.Org, s.Workspace, s.Object} }
+
+// GivenUp returns the Steps that went on failing.
+func (r Report) GivenUp() (steps []Step) {
+	for _, s := range r.Impossible {
+		if s.GivenUp {
+			steps = append(steps, s.Step)
+		}
+	}
+	return steps
+}
 
 // left returns the Steps of the Plan that a run before has not finished.
 func (r Report) left() (steps []Step) {

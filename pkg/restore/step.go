@@ -36,8 +36,9 @@ const (
 	// AnswerInvitation ends an Invitation, and BindInvitation keeps it for the person who signed up with it.
 	AnswerInvitation Kind = "answer invitation"
 	BindInvitation   Kind = "bind invitation"
-	// RejectPerson and the deletions are what admins ask for.
+	// RejectPerson, SuspendPerson, which makes an approved person wait again, and the deletions are what admins ask for.
 	RejectPerson    Kind = "reject person"
+	SuspendPerson   Kind = "suspend person"
 	DeletePerson    Kind = "delete person"
 	DeleteOrg       Kind = "delete organization"
 	DeleteWorkspace Kind = "delete workspace"
@@ -46,8 +47,9 @@ const (
 	EndWorkspace Kind = "end workspace"
 	// DeleteEntry takes from people what a provider offers.
 	DeleteEntry Kind = "delete catalog entry"
-	// DisableProvider is not carried out by a restore, because a person does it with their own rights in kcp.
+	// DisableProvider takes a provider from a Workspace, LimitProvider rejects claims of one.
 	DisableProvider Kind = "disable provider"
+	LimitProvider   Kind = "limit provider"
 )
 
 // last reports whether a kind comes after all others: what it deactivates cannot be written any more.
@@ -68,6 +70,8 @@ type Step struct {
 	// Object is the name of the person, bot, Session, Invitation, or entry.
 	Object string      `json:"object,omitempty"`
 	Facts  audit.Facts `json:"facts,omitzero"`
+	// Person is the name of the person whose Session ends. It is empty if no event says it.
+	Person string `json:"person,omitempty"`
 	// State is that of an Invitation after an AnswerInvitation.
 	State v1alpha1.InvitationState `json:"state,omitempty"`
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -18,12 +19,14 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/health"
 	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/metrics"
 	"github.com/faroshq/kedge-hub/pkg/restore"
 	"github.com/faroshq/kedge-hub/pkg/store"
+	"github.com/faroshq/kedge-hub/pkg/template"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -32,6 +35,11 @@ const (
 	releasePath = "/purges/release"
 	// replayInterval is the time between two looks at what is left of a restore.
 	replayInterval = 100 * time.Millisecond
+	// replayPatience is how long an ending may fail while kcp answers and nothing else moves.
+	replayPatience = 10 * time.Minute
+	// extendInterval is the time after which the service manager is told that the start goes on, and extension how long
+	// it then waits.
+	extendInterval, extension = 15 * time.Second, time.Minute
 )
 
 // replaying are the controllers that run while a hub ends what ended after its backup.
@@ -46,7 +54,12 @@ type restored struct {
 	mu   sync.Mutex
 	left int
 	why  error
-	over bool
+	// over is closed when the hub has ended everything.
+	over chan struct{}
+}
+
+func newRestored(dir string, plan restore.Plan) *restored {
+	return &restored{dir: dir, plan: plan, left: len(plan.Steps), over: make(chan struct{})}
 }
 
 // openRestored finds what a restore has left to do in the data folder, and whether purges are held. They are from the
@@ -68,14 +81,15 @@ func (h *hub) openRestored() error {
 		if err := restore.Hold(dir); err != nil {
 			return err
 		}
-		h.restored = &restored{dir: dir, plan: plan, left: len(plan.Steps)}
+		h.restored = newRestored(dir, plan)
 		h.checks.AddDetail("restore", h.restored.Err)
+		h.checks.Restoring(h.restored.says)
 	}
 	held, err := restore.Held(dir)
 	if err != nil {
 		return err
 	}
-	h.purges = &purges{dir: dir}
+	h.purges = &purges{dir: dir, audit: h.audit}
 	h.purges.held.Store(held)
 	gauge := func(name, help string, is func() bool) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 {
@@ -95,15 +109,59 @@ func (h *hub) openRestored() error {
 
 // Err says that the hub is in restore mode, and why still.
 func (r *restored) Err() error {
+	says := r.says()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case r.over:
+	case says == "":
 		return nil
 	case r.why != nil:
-		return fmt.Errorf("the hub is in restore mode: %d of %d endings are left: %w", r.left, len(r.plan.Steps), r.why)
+		return fmt.Errorf("%s: %w", says, r.why)
 	}
-	return fmt.Errorf("the hub is in restore mode: %d of %d endings are left", r.left, len(r.plan.Steps))
+	return errors.New(says)
+}
+
+// says is what everybody may know. It is empty when the hub has ended everything.
+func (r *restored) says() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	select {
+	case <-r.over:
+		return ""
+	default:
+		return fmt.Sprintf("the hub is in restore mode: %d of %d endings are left", r.left, len(r.plan.Steps))
+	}
+}
+
+// extend has the service manager wait until the hub has ended everything, or ctx ends. A replay can take longer than
+// other starts.
+func (r *restored) extend(ctx context.Context) error {
+	ticker := time.NewTicker(extendInterval)
+	defer ticker.Stop()
+	for {
+		notify(ctx, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", extension.Microseconds()))
+		select {
+		case <-ticker.C:
+		case <-r.over:
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// after returns a func that runs a controller when the hub has ended everything. One that ends things runs at once.
+func (r *restored) after(name string, run func(context.Context)) func(context.Context) {
+	if r == nil || slices.Contains(replaying, name) {
+		return run
+	}
+	return func(ctx context.Context) {
+		select {
+		case <-ctx.Done():
+		case <-r.over:
+			run(ctx)
+		}
+	}
 }
 
 func (r *restored) waiting(left int, why error) {
@@ -112,11 +170,7 @@ func (r *restored) waiting(left int, why error) {
 	r.left, r.why = left, why
 }
 
-func (r *restored) end() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.over = true
-}
+func (r *restored) end() { close(r.over) }
 
 // ServeHTTP refuses what the operator asks for meanwhile.
 func (r *restored) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
@@ -188,6 +242,7 @@ func (a *assembly) newApplier(starting, below context.Context, r *restored) (*re
 	write(func(ctx context.Context) { a.leader.RunAll(ctx, leading...) })
 	return &restore.Applier{
 		Views: a.views, Store: s, Sessions: sessions, Audit: a.hub.audit, Clock: a.clock, RightsClock: transport.Current(a.clock),
+		Within: a.freezer.Within, Kept: template.Keeps(a.hub.config.Template), Patience: replayPatience,
 		Interval: replayInterval, Save: func(report restore.Report) error { return restore.WriteReport(r.dir, report) }, Waiting: r.waiting,
 	}, nil
 }
@@ -199,13 +254,7 @@ func (a *assembly) endRestore(starting context.Context) error {
 	if r == nil {
 		return nil
 	}
-	left := slices.Clone(r.plan.Steps)
-	err := wait.PollUntilContextCancel(starting, replayInterval, true, func(context.Context) (bool, error) {
-		left = slices.DeleteFunc(left, a.followed)
-		r.waiting(len(left), errors.New("the bindings in kcp follow"))
-		return len(left) == 0, nil
-	})
-	if err != nil {
+	if err := a.awaitFollowed(starting, r); err != nil {
 		return err
 	}
 	r.report.WithoutAdmin, r.report.Purges = a.withoutAdmin(), a.duePurges()
@@ -220,12 +269,34 @@ func (a *assembly) endRestore(starting context.Context) error {
 	return nil
 }
 
+// awaitFollowed waits for the bindings in kcp. Where they do not follow for a long time, the hub serves nevertheless: it
+// refuses by itself who is no member, and its controllers go on.
+func (a *assembly) awaitFollowed(ctx context.Context, r *restored) error {
+	left, moved := slices.Clone(r.plan.Steps), a.clock.Now()
+	lags, never := errors.New("the bindings in kcp follow"), errors.New("the hub has ended it, and the bindings in kcp do not follow")
+	return wait.PollUntilContextCancel(ctx, replayInterval, true, func(ctx context.Context) (bool, error) {
+		before := len(left)
+		left = slices.DeleteFunc(left, a.followed)
+		if len(left) < before || !a.hub.checks.KCPReachable() {
+			moved = a.clock.Now()
+		}
+		r.waiting(len(left), lags)
+		if a.clock.Since(moved) < replayPatience {
+			return len(left) == 0, nil
+		}
+		for _, s := range left {
+			r.report.Impossible = append(r.report.Impossible, restore.GiveUp(ctx, s, never, replayPatience))
+		}
+		return true, nil
+	})
+}
+
 // followed reports whether kcp has nothing left that a Step took.
 func (a *assembly) followed(s restore.Step) bool {
 	switch s.Kind {
 	case restore.RemoveMember, restore.LimitMember:
 		return a.rights.Followed(s.Org, s.Workspace, s.Object)
-	case restore.RejectPerson, restore.DeletePerson:
+	case restore.RejectPerson, restore.SuspendPerson, restore.DeletePerson:
 		return a.rights.FollowedEverywhere(s.Object)
 	default:
 		return true
@@ -288,6 +359,10 @@ func (r *restored) log(to *zap.Logger) {
 	for _, unknown := range r.report.Unknown {
 		to.Warn("restored without knowing all that ended, as the operator accepted", zap.String("unknown", unknown))
 	}
+	for _, s := range r.report.GivenUp() {
+		to.Error("restored, and what ended after the backup may be there again: end it", zap.String("step", string(s.Kind)), zap.String("org", s.Org),
+			zap.String("workspace", s.Workspace), zap.String("object", s.Object))
+	}
 	for _, uuid := range r.report.WithoutAdmin {
 		to.Warn("restored: an organization has no admin; a platform admin can help", zap.String("org", uuid))
 	}
@@ -298,13 +373,15 @@ func (r *restored) log(to *zap.Logger) {
 
 // purges are held from a restore until the operator lets them run.
 type purges struct {
-	dir  string
-	held atomic.Bool
+	dir   string
+	held  atomic.Bool
+	audit *audit.Log
 }
 
 // release lets purges run. Controllers look again at what is due within a minute.
 func (p *purges) release(w http.ResponseWriter, r *http.Request) {
-	if err := restore.Release(p.dir); err != nil {
+	e := audit.Event{ID: rand.Text(), Actor: audit.Actor{Kind: audit.ActorHub}, Action: "release purges"}
+	if err := p.audit.Around(e, false, func() error { return restore.Release(p.dir) }); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}

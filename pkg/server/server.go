@@ -100,7 +100,7 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) (err error) {
 		return fmt.Errorf("--audit-log-file: %w", err)
 	}
 	defer closeAudit()
-	h.audit = changes
+	h.audit, h.purges.audit = changes, changes
 	h.budget = audit.NewBudget(h.config.AuditLog.OrgWrites, h.config.Clock, changes)
 	if err := h.registry.Register(h.budget.Counted()); err != nil {
 		return err
@@ -153,6 +153,9 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) (err error) {
 
 	starting, stopStarting := context.WithCancel(serving)
 	defer stopStarting()
+	if h.restored != nil {
+		servers.Go(func() error { return h.restored.extend(serving) })
+	}
 	log.From(ctx).Info("starting", zap.String("version", version.String()), zap.Bool("embeddedKCP", h.config.Embedded))
 	// A signal during the start of kcp stops it. Later, kcp stops after the drain.
 	detach := context.AfterFunc(starting, stopKCP)

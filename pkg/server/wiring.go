@@ -77,6 +77,8 @@ type assembly struct {
 	upstream *transport.Connections
 
 	// controllers
+	// freezer deactivates logical clusters, as the controllers of the leader do.
+	freezer *freeze.Freezer
 	leader  *leader.Leader
 	leading []*controller.Controller
 	rights  access.Readiness
@@ -227,7 +229,8 @@ func (a *assembly) controllers() (err error) {
 	// What the leader's controllers write is fenced.
 	fenced := replica
 	fenced.Clients = clients.Fenced(a.leader.Until)
-	fenced.Freezer = freeze.New(shardAdmin.Fenced(a.leader.Until), locate, a.views.Inactive, deactivationHint)
+	a.freezer = freeze.New(shardAdmin.Fenced(a.leader.Until), locate, a.views.Inactive, deactivationHint)
+	fenced.Freezer = a.freezer
 	accessRules, template := access.NewReconciler(fenced), workspace.TemplateOf(fenced)
 	a.leading = controllers(fenced, accessRules, template)
 	counted, err := spare.NewMetrics(h.registry, a.views, a.clusters.Orgs)
@@ -276,7 +279,7 @@ func (a *assembly) run(starting, below context.Context, front *health.Front) err
 	}
 	leading = append(leading, billing...)
 	for _, c := range a.leading {
-		leading = append(leading, available(c.Run))
+		leading = append(leading, available(a.hub.restored.after(c.Name(), c.Run)))
 	}
 	// The first spares take time from nobody who waits for the start.
 	leading = append(leading, available(func(ctx context.Context) {

@@ -26,3 +26,19 @@ func (s *Store) GetMembership(ctx context.Context, orgCluster, name string) (*v1
 	}
 	return m, err
 }
+
+// ChangeMembership is ChangeUser for a Membership of an Organization whose controller does not change it.
+func (s *Store) ChangeMembership(ctx context.Context, orgCluster string, held *v1alpha1.Membership, match Match,
+	edit Edit[*v1alpha1.Membership],
+) (*v1alpha1.Membership, error) {
+	return change(ctx, s.turns, s.clients.Memberships(orgCluster), held, match, edit, "membership")
+}
+
+// DeleteMembership deletes the Membership with the UID of held, which may be gone already.
+func (s *Store) DeleteMembership(ctx context.Context, orgCluster string, held *v1alpha1.Membership) error {
+	err := remove(ctx, s.clients.Memberships(orgCluster), held, nil, "membership")
+	if errs.Is(err, errs.NotFound) {
+		return nil
+	}
+	return err
+}
