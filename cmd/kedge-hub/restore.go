@@ -25,9 +25,11 @@ What ended after the backup was made (members who were removed or demoted,
 revoked tokens, sessions, answered invitations, deletions) is not in it. The
 audit log of the lost hub has it, in rights.jsonl and rights-*.jsonl: name these
 files, or the folder with them, with --replay, of every replica. The records
-database is no substitute. The next start of kedge-hub is in restore mode: it
-ends again what ended, answers every request with 503 meanwhile, and then serves
-by itself. What was given after the backup is lost. The report,
+database has the same events, at most some seconds late: a PostgreSQL in
+--database is read by itself, and --replay-database names the file of a lost data
+folder (records/records.db). Both together are best. The next start of kedge-hub
+is in restore mode: it ends again what ended, answers every request with 503
+meanwhile, and then serves by itself. What was given after the backup is lost. The report,
 restore-report.json in the data folder, lists what was ended, what could not be,
 what is lost, and Organizations that have no admin left.
 
@@ -54,11 +56,13 @@ undelete what people need.`,
 				return server.Release(ctx, completed, cmd.OutOrStdout())
 			}
 			restore.From = args[0]
-			return server.Restore(completed, restore, cmd.InOrStdin(), cmd.OutOrStdout())
+			return server.Restore(ctx, completed, restore, cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
 	addFlags(cmd, options)
 	cmd.Flags().StringArrayVar(&restore.Replay, "replay", nil, "File of the audit log of the lost hub, or folder with its rights.jsonl. Can be given several times.")
+	cmd.Flags().StringVar(&restore.Database, "replay-database", "",
+		"Records database of the lost hub, to read what ended after the backup: a file, postgres://USER@HOST/NAME, or none. By default a PostgreSQL of --database.")
 	cmd.Flags().BoolVar(&restore.AcceptLostHistory, "accept-lost-history", false,
 		"Let the hub serve though it cannot know all that ended after the backup: people can get back what they lost.")
 	cmd.Flags().BoolVar(&release, "release", false, "Have the running hub, which was restored, purge again what is due.")
@@ -67,7 +71,7 @@ undelete what people need.`,
 
 func restoreArguments(release bool, args []string, o server.RestoreOptions) error {
 	switch {
-	case release && (len(args) > 0 || len(o.Replay) > 0 || o.AcceptLostHistory):
+	case release && (len(args) > 0 || len(o.Replay) > 0 || o.Database != "" || o.AcceptLostHistory):
 		return errors.New("--release: takes nothing but the flags of the hub")
 	case !release && len(args) == 0:
 		return errors.New("name the file of the backup, or - for the standard input; several files of --replay need the flag each")

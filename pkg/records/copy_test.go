@@ -1,11 +1,13 @@
 package records_test
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -74,4 +76,44 @@ func TestCopy_leavesNoFile(t *testing.T) {
 	require.ErrorIs(t, db.Copy(t.Context(), func(size int64) error { require.Positive(t, size); return failed }, nil), failed)
 	require.NoFileExists(t, url[len("sqlite:"):]+".copy")
 	require.ErrorContains(t, open(t, "postgres://u@127.0.0.1:1/n").Copy(t.Context(), roomForAll, nil), "is no file")
+}
+
+// A restore reads what the files would have: the verbatim lines, from the head of the backup on.
+func TestRights_hasTheLinesOfTheFiles(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, url string) {
+		db := open(t, url)
+		r, other := start(t, db, t.TempDir()), start(t, db, t.TempDir())
+		r.write(t, 3)
+		r.settle(t)
+		heads := r.Heads()
+		r.write(t, 4)
+		other.write(t, 2)
+		r.settle(t)
+		other.settle(t)
+		later := time.Now().Add(time.Hour)
+		read := func(heads, ended []audit.Head, since time.Time) (n int) {
+			out := &bytes.Buffer{}
+			require.NoError(t, db.Rights(t.Context(), heads, ended, since, out))
+			file := filepath.Join(t.TempDir(), "file")
+			require.NoError(t, os.WriteFile(file, out.Bytes(), 0o600))
+			require.NoError(t, audit.Lines(file, 0, func(l audit.Line) bool {
+				require.True(t, l.OK)
+				require.Equal(t, audit.Rights, l.Event.Log)
+				n++
+				return true
+			}))
+			v := audit.NewVerifier()
+			require.NoError(t, v.File(file))
+			for _, f := range v.Done() {
+				require.Contains(t, f.Problem, "no rotation removed them")
+			}
+			return n
+		}
+		all := read(nil, nil, later)
+		require.Positive(t, all)
+		require.Less(t, read(heads, nil, later), all)
+		require.Equal(t, all, read(heads, nil, time.Unix(0, 0)), "what is as new as that, too")
+		require.Less(t, read(nil, other.Heads(), later), all)
+	})
 }

@@ -9,11 +9,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/backup"
+	"github.com/faroshq/kedge-hub/pkg/records"
 	"github.com/faroshq/kedge-hub/pkg/restore"
 )
 
@@ -23,6 +25,9 @@ type RestoreOptions struct {
 	From string
 	// Replay are files of the audit logs of the lost hub, and folders with such.
 	Replay []string
+	// Database is the records database of the lost hub: a file, the URL of a PostgreSQL, or none. If it is empty, a
+	// PostgreSQL of the configuration is that.
+	Database string
 	// AcceptLostHistory lets the hub serve though not all that ended after the backup is known.
 	AcceptLostHistory bool
 	// Etcd makes the data of the embedded etcd.
@@ -31,7 +36,7 @@ type RestoreOptions struct {
 
 // Restore fills an empty data folder from a backup, and leaves there what its hub has to end before it serves. It starts
 // nothing. It fails if that hub would not serve.
-func Restore(c Config, o RestoreOptions, in io.Reader, out io.Writer) error {
+func Restore(ctx context.Context, c Config, o RestoreOptions, in io.Reader, out io.Writer) error {
 	if !c.Embedded {
 		return errors.New("this is about an embedded kcp: an external one is restored by its own means; " +
 			"the guide of kedge-hub, deploy/README.md, says in which order (Backup and restore)")
@@ -39,6 +44,13 @@ func Restore(c Config, o RestoreOptions, in io.Reader, out io.Writer) error {
 	files, err := chainFiles(o.Replay)
 	if err != nil {
 		return fmt.Errorf("--replay: %w", err)
+	}
+	stored, err := lostRecords(ctx, c, o.Database)
+	if err != nil {
+		return err
+	}
+	if stored != nil {
+		defer func() { _ = stored.Close() }()
 	}
 	if o.From != "-" {
 		f, err := os.Open(o.From)
@@ -52,9 +64,12 @@ func Restore(c Config, o RestoreOptions, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	order := restore.Order{BackupAt: m.Time, Heads: m.Heads, AcceptLostHistory: o.AcceptLostHistory}
-	if err := restore.Place(c.DataDir, order, files); err != nil {
+	order := restore.Order{BackupAt: m.Time, Heads: m.Heads, Ended: m.Ended, AcceptLostHistory: o.AcceptLostHistory}
+	if err := place(ctx, c.DataDir, order, files, stored); err != nil {
 		return fmt.Errorf("%s is filled, and its hub would not know what to end: %w; empty it, and restore again", c.DataDir, err)
+	}
+	if m.RecordsLeftOut != "" {
+		fmt.Fprintf(out, "the backup does not have the records database: %s\n", m.RecordsLeftOut)
 	}
 	fmt.Fprintf(out, "%s: etcd at revision %d, as of %s, by kedge-hub %s\n", c.DataDir, m.Etcd.Revision, m.Time.Format(time.RFC3339Nano), m.Hub)
 	placed, err := restore.Find(c.DataDir)
@@ -74,6 +89,52 @@ func Restore(c Config, o RestoreOptions, in io.Reader, out io.Writer) error {
 	fmt.Fprintf(out, "the next start of kedge-hub ends %d times what ended after the backup, and then serves; "+
 		"%d times something was given after it, which is lost: %s lists all of that\n", len(plan.Steps), len(plan.Lost), restore.ReportFile(c.DataDir))
 	return nil
+}
+
+// lostRecords opens the records database of the lost hub, and makes sure that it answers: nothing is filled for one that
+// cannot be read. It is nil if there is none.
+func lostRecords(ctx context.Context, c Config, named string) (*records.DB, error) {
+	o, flag := c.Records.Records(), "--database"
+	switch {
+	case named == records.None, named == "" && !strings.HasPrefix(o.URL, "postgres"):
+		return nil, nil
+	case strings.HasPrefix(named, "postgres://"), strings.HasPrefix(named, "postgresql://"):
+		o.URL, flag = named, "--replay-database"
+	case named != "":
+		path, err := filepath.Abs(named)
+		if err == nil {
+			_, err = os.Stat(path)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--replay-database: %w", err)
+		}
+		o.URL, flag = "sqlite:"+path, "--replay-database"
+	}
+	db, err := records.Open(o)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	if _, err := db.Heads(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w; --replay-database none does without it", flag, err), db.Close())
+	}
+	return db, nil
+}
+
+// place leaves the Order in a data folder, with copies of the files, and with what the records database has of the time
+// since the backup.
+func place(ctx context.Context, dir string, o restore.Order, files []string, stored *records.DB) (err error) {
+	if stored == nil {
+		return restore.Place(dir, o, files)
+	}
+	f, err := os.CreateTemp(filepath.Join(dir, backup.RestoreDir), "records-*.jsonl")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.Remove(f.Name())) }()
+	if err := errors.Join(stored.Rights(ctx, o.Heads, o.Ended, o.BackupAt.Add(-restore.OnItsWay), f), f.Close()); err != nil {
+		return err
+	}
+	return restore.Place(dir, o, append(slices.Clone(files), f.Name()))
 }
 
 // chainFiles are the files, and those of the chain of rights in the folders, that are named.

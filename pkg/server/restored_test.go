@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/backup"
 	"github.com/faroshq/kedge-hub/pkg/health"
+	"github.com/faroshq/kedge-hub/pkg/records"
 	"github.com/faroshq/kedge-hub/pkg/restore"
 )
 
@@ -27,7 +29,11 @@ import (
 func opened(t *testing.T, c Config) (*hub, error) {
 	t.Helper()
 	h := &hub{config: c, registry: prometheus.NewRegistry(), checks: health.NewChecks()}
-	return h, h.openRestored()
+	if err := h.openRestored(); err != nil {
+		return h, err
+	}
+	h.purges.audit = audit.New(t.Context(), t.Output())
+	return h, nil
 }
 
 // chainOf writes a chain of rights with some events, and returns its file and the head after the first of them.
@@ -131,7 +137,29 @@ func TestRestored_holdsPurgesUntilTheirRelease(t *testing.T) {
 	h.checks.Details(ready, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", http.NoBody))
 	require.Equal(t, http.StatusServiceUnavailable, ready.Code)
 	require.Contains(t, ready.Body.String(), "[-]restore not ready: the hub is in restore mode: 1 of 1")
+	front := health.NewFront(h.checks, http.NotFoundHandler())
+	public := func(path string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		front.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody))
+		require.Equal(t, http.StatusServiceUnavailable, w.Code, path)
+		return w
+	}
+	require.Equal(t, "not ready: the hub is in restore mode: 1 of 1 endings are left", public("/readyz").Body.String(), "without what is for operators")
+	refused := public("/api/orgs")
+	require.Contains(t, refused.Body.String(), "restore mode: 1 of 1 endings are left; it serves by itself")
+	require.Equal(t, "10", refused.Header().Get("Retry-After"))
+	// What ends nothing does not run yet.
+	ran := make(chan string, 2)
+	for _, name := range []string{"user", "membership"} {
+		go h.restored.after(name, func(context.Context) { ran <- name })(t.Context())
+	}
+	require.Equal(t, "membership", <-ran)
+	require.Empty(t, ran)
 	h.restored.end()
+	require.Equal(t, "user", <-ran)
+	require.NoError(t, h.restored.extend(t.Context()))
+	require.Equal(t, "not ready", public("/readyz").Body.String())
+	require.Contains(t, public("/api/orgs").Body.String(), "still starting")
 	metrics(h, "0", "1")
 	require.NoError(t, restore.Done(c.DataDir))
 
@@ -140,6 +168,8 @@ func TestRestored_holdsPurgesUntilTheirRelease(t *testing.T) {
 	require.Nil(t, h.restored)
 	require.True(t, h.purges.held.Load(), "also after a restart")
 	require.ErrorContains(t, Release(t.Context(), c, io.Discard), "no hub runs with this --data-dir; start it first")
+	audited := &bytes.Buffer{}
+	h.purges.audit = audit.New(t.Context(), audited)
 	serving(t, c, h.purges.release)
 	for range 2 {
 		out := &strings.Builder{}
@@ -147,6 +177,7 @@ func TestRestored_holdsPurgesUntilTheirRelease(t *testing.T) {
 		require.Contains(t, out.String(), "is purged from now on")
 	}
 	require.False(t, h.purges.held.Load())
+	require.Contains(t, audited.String(), `"action":"release purges"`)
 	metrics(h, "0", "0")
 	h, err = opened(t, c)
 	require.NoError(t, err)
@@ -156,7 +187,8 @@ func TestRestored_holdsPurgesUntilTheirRelease(t *testing.T) {
 func TestRestored_refusesTheOperatorUntilItServes(t *testing.T) {
 	t.Parallel()
 	c := verifying(t)
-	r := &restored{plan: restore.Plan{Steps: make([]restore.Step, 3)}, left: 2}
+	r := newRestored(c.DataDir, restore.Plan{Steps: make([]restore.Step, 3)})
+	r.waiting(2, nil)
 	serving(t, c, r.ServeHTTP)
 	to := filepath.Join(t.TempDir(), "file")
 	const says = "the running hub says: the hub is in restore mode: 2 of 3 endings are left; repeat this when it serves"
@@ -171,7 +203,7 @@ func TestRestore_leavesToTheNextStartWhatEnded(t *testing.T) {
 	from := &bytes.Buffer{}
 	etcd, size := storeOf(1 << 10)
 	_, err := backup.Write(t.Context(), from, backup.Source{
-		Dir: t.TempDir(), Now: time.Now, Heads: func(context.Context) ([]audit.Head, error) { return []audit.Head{head}, nil },
+		Dir: t.TempDir(), Now: time.Now, Heads: func(context.Context) ([]audit.Head, []audit.Head, error) { return []audit.Head{head}, nil, nil },
 		Etcd: func(_ context.Context, write func(revision, size int64, r io.Reader) error) error {
 			return write(42, int64(size), etcd)
 		},
@@ -185,7 +217,7 @@ func TestRestore_leavesToTheNextStartWhatEnded(t *testing.T) {
 		if change != nil {
 			change(&o)
 		}
-		err := Restore(c, o, bytes.NewReader(from.Bytes()), out)
+		err := Restore(t.Context(), c, o, bytes.NewReader(from.Bytes()), out)
 		return out.String(), err
 	}
 	for name, change := range map[string]func(o *RestoreOptions){
@@ -235,12 +267,83 @@ func TestRestore_fillsNothingForAWrongCommand(t *testing.T) {
 		"something else":  {RestoreOptions{From: "-"}, "read the backup"},
 	} {
 		c := verifying(t)
-		require.ErrorContains(t, Restore(c, tt.o, strings.NewReader("something that is no backup"), io.Discard), tt.says, name)
+		require.ErrorContains(t, Restore(t.Context(), c, tt.o, strings.NewReader("something that is no backup"), io.Discard), tt.says, name)
 		require.Empty(t, filesIn(t, c.DataDir), name)
 	}
 	external := verifying(t, func(o *Options) {
 		o.KCPKubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
 		require.NoError(t, os.WriteFile(o.KCPKubeconfig, nil, 0o600))
 	})
-	require.ErrorContains(t, Restore(external, RestoreOptions{From: "-"}, nil, io.Discard), "deploy/README.md")
+	require.ErrorContains(t, Restore(t.Context(), external, RestoreOptions{From: "-"}, nil, io.Discard), "deploy/README.md")
+}
+
+// The records database is read where the files are lost.
+func TestRestore_readsTheRecordsOfTheLostHub(t *testing.T) {
+	t.Parallel()
+	file, head := chainOf(t, "add member", "rotate", removal)
+	stored := filepath.Join(t.TempDir(), "records.db")
+	ship(t, stored, file)
+	gone := audit.Head{Replica: "gone", Log: audit.Rights, Seq: 9, Hash: "h"}
+	saved := filepath.Join(t.TempDir(), "backup")
+	f, err := os.Create(saved)
+	require.NoError(t, err)
+	etcd, size := storeOf(1 << 10)
+	_, err = backup.Write(t.Context(), f, backup.Source{
+		Dir: t.TempDir(), Now: time.Now, Heads: func(context.Context) ([]audit.Head, []audit.Head, error) {
+			return []audit.Head{head}, []audit.Head{gone}, nil
+		},
+		Etcd: func(_ context.Context, write func(revision, size int64, r io.Reader) error) error {
+			return write(42, int64(size), etcd)
+		},
+		Records: func(context.Context, func(int64, io.Reader) error) error { return errors.New("there is no room") },
+	})
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	for name, o := range map[string]RestoreOptions{
+		"alone":      {Database: stored},
+		"and a file": {Database: stored, Replay: []string{file}},
+	} {
+		c := verifying(t)
+		o.From, o.Etcd = saved, func(string, string) error { return nil }
+		out := &strings.Builder{}
+		require.NoError(t, Restore(t.Context(), c, o, nil, out), name)
+		require.Contains(t, out.String(), "its audit log ends at event 3", name)
+		require.Contains(t, out.String(), "does not have the records database: there is no room", name)
+		h, err := opened(t, c)
+		require.NoError(t, err, name)
+		require.Len(t, h.restored.plan.Steps, 1, name)
+		left, err := filepath.Glob(filepath.Join(c.DataDir, backup.RestoreDir, "records-*"))
+		require.NoError(t, err)
+		require.Empty(t, left)
+	}
+	for database, says := range map[string]string{
+		filepath.Join(t.TempDir(), "none"): "--replay-database: stat",
+		saved:                              "--replay-database none does without it",
+		"postgres://127.0.0.1:1/kedge":     "--replay-database none does without it",
+	} {
+		c := verifying(t)
+		require.ErrorContains(t, Restore(t.Context(), c, RestoreOptions{From: saved, Database: database}, nil, io.Discard), says, database)
+		require.Empty(t, filesIn(t, c.DataDir), database)
+	}
+}
+
+// ship stores the events of a file in a records database.
+func ship(t *testing.T, path, file string) {
+	t.Helper()
+	db, err := records.Open(records.Options{URL: "sqlite:" + path})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	l, closing, err := audit.Open(t.Context(), audit.Options{File: file, MaxSize: 1}, prometheus.NewRegistry())
+	require.NoError(t, err)
+	defer closing()
+	shipper, err := records.NewShipper(db, l, 0, func() error { return nil }, prometheus.NewRegistry())
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); shipper.Run(ctx) }()
+	defer func() { stop(); <-done }()
+	require.Eventually(t, func() bool {
+		heads, err := db.Heads(t.Context())
+		return err == nil && slices.ContainsFunc(heads, func(h audit.Head) bool { return h.Log == audit.Rights && h.Seq == 3 })
+	}, time.Minute, 10*time.Millisecond)
 }
