@@ -153,7 +153,7 @@ func TestInvitations_areAudited(t *testing.T) {
 	}
 	apitest.RequireIntents(t, start, map[string]apitest.Intent{
 		"accept":  {Call: call(apitest.Member, http.MethodPost, "/accept", presenting(secret)), Object: one, Facts: `{"role":"member"}`},
-		"decline": {Call: call(apitest.Member, http.MethodPost, "/decline", presenting(secret)), Object: one, Facts: `null`},
+		"decline": {Call: call(apitest.Member, http.MethodPost, "/decline", presenting(secret)), Object: one, Facts: `null`, Reduces: true},
 		"revoke": {
 			Call: apitest.Call{
 				As: apitest.Admin, Method: http.MethodDelete, Path: inOrg + "/workspaces/" + apitest.Prod + "/invitations/" + one,

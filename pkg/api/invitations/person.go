@@ -88,7 +88,9 @@ func (h *Handler) decline(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	c := h.answered(in, intentOf(in, audit.Facts{}), v1alpha1.InvitationDeclined, caller.User.Name)
+	intent := intentOf(in, audit.Facts{})
+	intent.Reduces = true
+	c := h.answered(in, intent, v1alpha1.InvitationDeclined, caller.User.Name)
 	c.Done = func(*v1alpha1.Organization) {
 		h.Metrics.answered(v1alpha1.InvitationDeclined)
 		h.Cookies.Drop(w)
