@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -52,8 +53,9 @@ func (s *store) ChangeWorkspace(ctx context.Context, orgCluster string, w tenanc
 	}
 	held := map[string]string{v1alpha1.DisplayNameAnnotation: w.DisplayName}
 	if w.DeletionRequestedAt != nil {
-		held[v1alpha1.DeletionRequestedAtAnnotation] = "before"
+		held[v1alpha1.DeletionRequestedAtAnnotation] = w.DeletionRequestedAt.UTC().Format(time.RFC3339)
 	}
+	tenancy.SetWorkspaceEnd(held, w.ExpiresAt)
 	annotations, err := apitest.Annotate(w, held, s.version, match, edit)
 	if err != nil || annotations == nil {
 		return w, err

@@ -31,12 +31,8 @@ func (h *Handler) mark(w http.ResponseWriter, r *http.Request, deleted bool, to 
 	return api.Change[tenancy.Workspace]{
 		Intent: httpmw.Intent{Reduces: deleted, SameSize: true},
 		Write: func(ctx context.Context, match api.Match) (tenancy.Workspace, error) {
-			return h.change(ctx, scope, match, func(ws tenancy.Workspace, annotations map[string]string) error {
-				if !deleted {
-					if err := by.JudgeNow(ctx); err != nil {
-						return err
-					}
-				}
+			gives := func(tenancy.Workspace) bool { return !deleted }
+			return h.grant(ctx, scope, match, by, gives, func(ws tenancy.Workspace, annotations map[string]string) error {
 				at, err := tenancy.Deletable{Noun: "workspace", Requested: ws.DeletionRequestedAt, Removing: ws.Terminating}.Mark(deleted, h.Clock.Now())
 				switch {
 				case err != nil:

@@ -85,17 +85,13 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 	return api.Change[tenancy.Workspace]{
 		Intent: e.intent(*scope.Workspace),
 		Write: func(ctx context.Context, match api.Match) (tenancy.Workspace, error) {
-			return h.change(ctx, scope, match, func(ws tenancy.Workspace, annotations map[string]string) error {
+			// A later end gives everybody in the Workspace what they would not have.
+			gives := func(ws tenancy.Workspace) bool { return e.end != nil && !e.reduces(ws) }
+			return h.grant(ctx, scope, match, by, gives, func(ws tenancy.Workspace, annotations map[string]string) error {
 				if ws.Deleted() || tenancy.Ended(ws.ExpiresAt, h.Rights.Clock.Now()) {
 					return api.NotReady()
 				}
 				if e.end != nil {
-					// A later end gives everybody in the Workspace what they would not have.
-					if !e.reduces(ws) {
-						if err := by.JudgeNow(ctx); err != nil {
-							return err
-						}
-					}
 					tenancy.SetWorkspaceEnd(annotations, e.end.At)
 				}
 				if e.name != nil {
