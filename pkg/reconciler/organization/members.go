@@ -115,19 +115,31 @@ func (s *members) carryOutAll(ctx context.Context, org *v1alpha1.Organization, c
 			org.Spec.MembershipChanges, failed = append(org.Spec.MembershipChanges, c), err
 			continue
 		}
-		if !tenancy.HighestRole(tenancy.ChangedMembership(nil, c)).AtLeast(v1alpha1.RoleAdmin) {
-			s.void(org, c)
-		}
+		s.void(org, c, held)
 	}
 	return failed
 }
 
-// void drops what the person of a removal or demotion granted to others before, and what could not
-// be carried out yet.
-func (*members) void(org *v1alpha1.Organization, c v1alpha1.MembershipChange) {
-	org.Spec.BotChanges = slices.DeleteFunc(org.Spec.BotChanges, func(o v1alpha1.BotChange) bool { return o.By == c.User })
+// void drops what the person of a removal or demotion granted to others before, what could not be
+// carried out yet, and what no other Membership of theirs entitles them to. held are the Memberships
+// after the change.
+func (s *members) void(org *v1alpha1.Organization, c v1alpha1.MembershipChange, held []*v1alpha1.Membership) {
+	if c.UID == "" || tenancy.HighestRole(tenancy.ChangedMembership(nil, c)).AtLeast(v1alpha1.RoleAdmin) {
+		return
+	}
+	lost := func(by, workspace string) bool {
+		return by == c.User && !slices.ContainsFunc(held, func(m *v1alpha1.Membership) bool {
+			at := tenancy.WorkspaceUUID(m)
+			if at == c.Workspace || at != "" && at != workspace || c.Cascade || m.Spec.UserRef.Name != by || !m.DeletionTimestamp.IsZero() {
+				return false
+			}
+			now := tenancy.EffectiveAt(m, s.clock.Now())
+			return now != nil && now.Spec.Role.AtLeast(v1alpha1.RoleAdmin)
+		})
+	}
+	org.Spec.BotChanges = slices.DeleteFunc(org.Spec.BotChanges, func(o v1alpha1.BotChange) bool { return lost(o.By, o.Workspace) })
 	org.Spec.MembershipChanges = slices.DeleteFunc(org.Spec.MembershipChanges, func(o v1alpha1.MembershipChange) bool {
-		return o.By == c.User && o.User != c.User && !tenancy.Removes(o)
+		return o.User != c.User && !tenancy.Removes(o) && lost(o.By, o.Workspace)
 	})
 }
 
@@ -147,16 +159,26 @@ func (s *members) carryOut(ctx context.Context, cluster string, c v1alpha1.Membe
 		made := tenancy.ChangedMembership(nil, c)
 		return append(held, made), s.create(ctx, cluster, made)
 	case !tenancy.Removes(c):
-		return held, s.set(ctx, cluster, m, c)
+		if err := s.set(ctx, cluster, m, c); err != nil {
+			return held, err
+		}
+		held = slices.Clone(held)
+		held[i] = tenancy.ChangedMembership(m, c)
+		return held, nil
 	}
+	gone := map[*v1alpha1.Membership]bool{m: true}
 	if c.Cascade {
 		for _, along := range held {
 			if along.Spec.Scope == v1alpha1.ScopeWorkspace && along.Spec.UserRef.Name == c.User {
 				if err := s.remove(ctx, cluster, along); err != nil {
 					return held, err
 				}
+				gone[along] = true
 			}
 		}
 	}
-	return held, s.remove(ctx, cluster, m)
+	if err := s.remove(ctx, cluster, m); err != nil {
+		return held, err
+	}
+	return slices.DeleteFunc(slices.Clone(held), func(m *v1alpha1.Membership) bool { return gone[m] }), nil
 }

@@ -391,3 +391,45 @@ func TestMembers_removesAPartThatHasEnded(t *testing.T) {
 	require.Equal(t, []v1alpha1.MembershipExtra{group}, r.held["w.carol"].Spec.Extra)
 	require.Empty(t, o.Spec.MembershipChanges)
 }
+
+// What an admin of the Organization granted stays accepted if they lose something else, or are added
+// somewhere, and is dropped with the right that entitled them.
+func TestMembers_dropOnlyWhatTheirAuthorMayNotGrantAnyMore(t *testing.T) {
+	t.Parallel()
+	in := func(user, workspace string, role v1alpha1.Role) v1alpha1.MembershipChange {
+		c := decided(workspace+"."+user, role, false)
+		c.User, c.Workspace = user, workspace
+		return c
+	}
+	added := in("bob", "x", v1alpha1.RoleMember)
+	added.UID, added.Generation = "", 0
+	for name, c := range map[string]struct {
+		changes []v1alpha1.MembershipChange
+		// left are the Workspaces in which grants of bob are left.
+		left []string
+	}{
+		"nothing":                                  {nil, []string{"v", "x"}},
+		"added to a Workspace":                     {[]v1alpha1.MembershipChange{added}, []string{"v", "x"}},
+		"removed from a Workspace":                 {[]v1alpha1.MembershipChange{in("bob", "v", "")}, []string{"v", "x"}},
+		"demoted in the Organization":              {[]v1alpha1.MembershipChange{decided("bob", v1alpha1.RoleMember, false)}, []string{"v"}},
+		"demoted in it after a Workspace":          {[]v1alpha1.MembershipChange{in("bob", "v", ""), decided("bob", v1alpha1.RoleMember, false)}, nil},
+		"demoted in both":                          {[]v1alpha1.MembershipChange{in("bob", "v", v1alpha1.RoleMember), decided("bob", v1alpha1.RoleMember, false)}, nil},
+		"removed from the Organization":            {[]v1alpha1.MembershipChange{decided("bob", "", true)}, nil},
+		"demoted in a Workspace, and in it before": {[]v1alpha1.MembershipChange{decided("bob", v1alpha1.RoleMember, false), in("bob", "v", v1alpha1.RoleMember)}, nil},
+	} {
+		r, o := team(), orgWith(c.changes...)
+		step := r.step(true)
+		step.bot = func(context.Context, string, v1alpha1.BotChange) error { return errDown }
+		for _, workspace := range []string{"v", "x"} {
+			o.Spec.BotChanges = append(o.Spec.BotChanges, v1alpha1.BotChange{Name: "bot of " + workspace, By: "bob", Role: "admin", Workspace: workspace})
+		}
+		_, err := step.Reconcile(t.Context(), o)
+		require.ErrorIs(t, err, errDown, name)
+		require.Empty(t, o.Spec.MembershipChanges, name)
+		var left []string
+		for _, b := range o.Spec.BotChanges {
+			left = append(left, b.Workspace)
+		}
+		require.Equal(t, c.left, left, name)
+	}
+}
