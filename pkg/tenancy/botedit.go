@@ -15,6 +15,11 @@ func BotChangeOf(o *v1alpha1.Organization, name string) (v1alpha1.BotChange, boo
 	return v1alpha1.BotChange{}, false
 }
 
+// WithoutCreation returns spec.botChanges of the Organization without the creation of the Bot of that name.
+func WithoutCreation(o *v1alpha1.Organization, name string) []v1alpha1.BotChange {
+	return slices.DeleteFunc(slices.Clone(o.Spec.BotChanges), func(c v1alpha1.BotChange) bool { return c.Name == name && c.UID == "" })
+}
+
 // BotChangeApplies reports whether a change is still to be carried out on this Bot, or, if b is
 // nil, on none.
 func BotChangeApplies(c v1alpha1.BotChange, b *v1alpha1.Bot) bool {

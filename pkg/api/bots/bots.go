@@ -333,6 +333,9 @@ func (h *Handler) remove(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	c.Write = func(ctx context.Context, match api.Match) (*v1alpha1.Bot, error) {
+		if err := h.settled(ctx, scope, b.Name); err != nil {
+			return nil, err
+		}
 		if err := h.KCP.DeleteBot(ctx, b, match); err != nil {
 			return nil, missing(err)
 		}

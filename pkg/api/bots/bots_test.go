@@ -168,6 +168,16 @@ func TestDelete_endsTheBotAndGivesItsPlaceBack(t *testing.T) {
 	w.do(apitest.Call{Method: http.MethodDelete, Path: at + "/" + ci}).Refused(t, http.StatusNotFound)
 }
 
+// A leader that stopped after it made a Bot leaves the accepted creation on the Organization.
+func TestDelete_leavesNoCreationThatAnotherLeaderRepeats(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.pending = []v1alpha1.BotChange{{Name: ci, Workspace: apitest.Dev}, {Name: next, Workspace: apitest.Dev}, {Name: prod, UID: "u", Workspace: apitest.Prod}}
+	require.Equal(t, http.StatusNoContent, w.do(apitest.Call{Method: http.MethodDelete, Path: at + "/" + ci}).Code)
+	require.Equal(t, []string{"settle " + ci, "delete"}, w.did, "in this order")
+	require.Len(t, w.pending, 2)
+}
+
 func TestBots_needAReadyWorkspace(t *testing.T) {
 	t.Parallel()
 	for path, body := range map[string]string{at: deploy, at + "/" + ci + "/tokens": `{}`} {

@@ -49,6 +49,16 @@ func (h *Handler) decide(ctx context.Context, scope *tenancy.Scope, by httpmw.Au
 	return o.Generation, nil
 }
 
+// settled removes the accepted creation of a Bot that exists from the Organization. A leader that stopped
+// after it made the Bot has left it there, and the next one would make the Bot again.
+func (h *Handler) settled(ctx context.Context, scope *tenancy.Scope, name string) error {
+	_, err := h.Store.ChangeOrganization(ctx, scope.Org.Organization, nil, func(_ context.Context, o *v1alpha1.Organization) error {
+		o.Spec.BotChanges = tenancy.WithoutCreation(o, name)
+		return nil
+	})
+	return err
+}
+
 // change changes the role or the display name of a Bot. A change that raises the role is a grant.
 // Any other is one write of the Bot, and nothing waits for it.
 func (h *Handler) change(ctx context.Context, r *http.Request, scope *tenancy.Scope, by httpmw.Author, b *v1alpha1.Bot, wanted edit, match api.Match,

@@ -49,6 +49,8 @@ type world struct {
 	unsettled bool
 	did       []string
 	rechecked []string
+	// pending are changes that the Organization has accepted, and no leader carries out.
+	pending []v1alpha1.BotChange
 }
 
 func newWorld(t testing.TB) *world {
@@ -132,14 +134,21 @@ func (w *world) GetBot(_ context.Context, orgCluster, name string) (*v1alpha1.Bo
 
 // ChangeOrganization carries out what is decided at once.
 func (w *world) ChangeOrganization(ctx context.Context, held *v1alpha1.Organization, match api.Match, edit func(context.Context, *v1alpha1.Organization) error) (*v1alpha1.Organization, error) {
+	held = held.DeepCopy()
+	held.Spec.BotChanges = w.pending
 	patch, err := apitest.Patch(ctx, held, held.ResourceVersion, match, edit)
 	if err != nil || patch == nil {
 		return held, err
 	}
+	changed := apitest.MergePatched(w.t, held, patch)
+	if len(changed.Spec.BotChanges) < len(w.pending) {
+		w.pending = changed.Spec.BotChanges
+		return changed, w.step("settle " + ci)
+	}
 	if err := w.step("decide"); err != nil {
 		return nil, err
 	}
-	for _, c := range apitest.MergePatched(w.t, held, patch).Spec.BotChanges {
+	for _, c := range changed.Spec.BotChanges {
 		b := w.held[c.Name]
 		if b == nil {
 			w.put(tenancy.ChangedBot(nil, c))
