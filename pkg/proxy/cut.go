@@ -34,6 +34,8 @@ type stream struct {
 	state    atomic.Pointer[termination]
 	upgraded atomic.Bool
 	answer   guardedBody
+	// replay is the beginning of a watch that counts as a list. It is nil for other requests.
+	replay *replay
 	// used counts what the answer uses.
 	used usage.Request
 	// expiry is nil before the timer of the credential is set, and where there is none.
@@ -268,7 +270,7 @@ type guardedBody struct {
 
 // Read checks the stream after reading, so that nothing passes that was read later.
 func (b *guardedBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
+	n, err := b.stream.read(b.ReadCloser, p)
 	if ended := b.stream.ended(); ended != nil {
 		if b.stream.longRunning {
 			return 0, io.EOF
@@ -279,6 +281,14 @@ func (b *guardedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// read reads from kcp.
+func (s *stream) read(from io.Reader, p []byte) (int, error) {
+	if s.replay != nil {
+		return s.replay.read(from, p)
+	}
+	return from.Read(p)
+}
+
 // guardedConn is an upgraded connection to kcp. It fails in both directions when its stream
 // is terminated.
 type guardedConn struct {
@@ -287,7 +297,7 @@ type guardedConn struct {
 }
 
 func (c *guardedConn) Read(p []byte) (int, error) {
-	n, err := c.ReadWriteCloser.Read(p)
+	n, err := c.stream.read(c.ReadWriteCloser, p)
 	if ended := c.stream.ended(); ended != nil {
 		return 0, ended
 	}

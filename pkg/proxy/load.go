@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,6 +24,10 @@ const (
 	// light is what a request with the largest body and the answer of one object counts for. Light
 	// requests never wait for room: the number of requests that a person has bounds them.
 	light = maxWeighed + leastBytes
+	// openAPI is the path of the OpenAPI documents, and boundSchemas what they count for with each
+	// APIBinding: its schemas are stored elsewhere.
+	openAPI      = "/openapi"
+	boundSchemas = 128 << 10
 	// largestObject is the size of the largest object that etcd takes.
 	largestObject = 1536 << 10
 	// page is the number of objects for which a list without a limit counts as one request more. It is
@@ -40,8 +46,8 @@ const (
 	loadRetryAfter = time.Second
 )
 
-// LoadLimits bound what the requests to kcp that are in progress hold in memory, except the long-running
-// ones. Zero means no limit.
+// LoadLimits bound what the requests to kcp that are in progress hold in memory. Of the long-running ones
+// only the beginning of a watch counts, in which kcp sends what exists. Zero means no limit.
 type LoadLimits struct {
 	// Requests is the number of requests in a Workspace. A list without a limit counts for as many as
 	// it has pages of 500 objects, up to half of them.
@@ -55,6 +61,9 @@ type LoadLimits struct {
 	Time time.Duration
 	// Stored returns what a Workspace stores. known is false until it was measured.
 	Stored func(tenancy.Workspace) (objects, bytes int64, known bool)
+	// Served returns the numbers of CustomResourceDefinitions and APIBindings of a Workspace, as far as they
+	// are known.
+	Served func(tenancy.Workspace) (definitions, bindings int64)
 	// Refused is called with the name of the limit for every request that one refuses.
 	Refused func(limit string)
 }
@@ -120,35 +129,41 @@ func (l *load) doors(caller string, w tenancy.Workspace, requests, bytes int64) 
 // heavy reports whether a request counts for LoadLimits.Bytes.
 func (l *load) heavy(bytes int64) bool { return l.org != nil && bytes > light }
 
-// enter waits until a request may be sent. waited is true if it could not be at once. Without an error
-// the caller calls leave when the answer has been passed on.
-func (l *load) enter(
-	w http.ResponseWriter, r *http.Request, caller string, in tenancy.Workspace, info *request.RequestInfo,
-) (leave func(), waited bool, err error) {
+// admission is a request that was admitted.
+type admission struct {
+	// bytes is what the request counts for, and heavy whether LoadLimits.Bytes counts it.
+	bytes int64
+	heavy bool
+	// waited is true if it could not be sent at once.
+	waited bool
+	// leave is called when the answer has been passed on. It may be called again.
+	leave func()
+}
+
+// enter waits until a request may be sent.
+func (l *load) enter(r *http.Request, caller string, in tenancy.Workspace, info *request.RequestInfo) (a admission, err error) {
 	ctx, cancel := context.WithTimeout(r.Context(), loadWait)
 	defer cancel()
 	var entered []func()
-	leave = func() {
+	a.leave = sync.OnceFunc(func() {
 		for _, f := range entered {
 			f()
 		}
-	}
+	})
 	requests, bytes := l.weigh(in, r, info)
+	a.bytes, a.heavy = bytes, l.heavy(bytes)
 	for _, d := range l.doors(caller, in, requests, bytes) {
 		f, late, err := d.enter(ctx)
-		if waited = waited || late; err != nil {
-			leave()
+		if a.waited = a.waited || late; err != nil {
+			a.leave()
 			l.limits.Refused(d.limit)
 			e := errs.New(errs.TooManyRequests, d.refusal)
 			e.RetryAfter = loadRetryAfter
-			return nil, waited, e
+			return a, e
 		}
 		entered = append(entered, f)
 	}
-	if l.heavy(bytes) {
-		entered = append(entered, limitReading(w, l.limits.Time))
-	}
-	return leave, waited, nil
+	return a, nil
 }
 
 // limitReading gives a client so much time for an answer: who reads slowly keeps the room from others. end is called
@@ -166,12 +181,20 @@ func limitReading(w http.ResponseWriter, limit time.Duration) (end func()) {
 // weigh returns for how many requests a request counts, and for how many bytes.
 func (l *load) weigh(w tenancy.Workspace, r *http.Request, info *request.RequestInfo) (requests, bytes int64) {
 	requests, bytes = 1, leastBytes+sizeOfBody(r)
-	if info.Verb != "list" && info.Verb != "deletecollection" || l.limits.Stored == nil {
+	lists := info.Verb == "list" || info.Verb == "deletecollection" || info.Verb == "watch"
+	if !lists && !describes(info) || l.limits.Stored == nil {
 		return requests, bytes
 	}
 	objects, stored, known := l.limits.Stored(w)
+	if !lists {
+		if known && l.limits.Served != nil {
+			definitions, bindings := l.limits.Served(w)
+			bytes += min(definitions*largestObject, stored) + bindings*boundSchemas
+		}
+		return requests, bytes
+	}
 	limit, limited := limitOf(r)
-	if !limited {
+	if limited = limited && info.Verb != "watch"; !limited {
 		requests = min(1+objects/page, max(int64(l.limits.Requests)/2, 1))
 		limit = objects
 	}
@@ -182,6 +205,12 @@ func (l *load) weigh(w tenancy.Workspace, r *http.Request, info *request.Request
 		stored = limit * largestObject
 	}
 	return requests, bytes + stored
+}
+
+// describes reports whether a request is for the OpenAPI documents of a Workspace, which kcp makes of all
+// definitions in it.
+func describes(info *request.RequestInfo) bool {
+	return info.Path == openAPI || strings.HasPrefix(info.Path, openAPI+"/")
 }
 
 // limitOf returns the limit of a list. kcp ignores it for a list of resourceVersion 0, which it answers

@@ -71,6 +71,7 @@ func newLoaded(t *testing.T, objects int64, limits proxy.LoadLimits) *loaded {
 	limits.Stored = func(w tenancy.Workspace) (int64, int64, bool) {
 		return objects, objects * mebibyte, w.ClusterID == "aaaa"
 	}
+	limits.Served = func(tenancy.Workspace) (definitions, bindings int64) { return objects, 0 }
 	limits.Refused = l.refused.add
 	l.hub = newHub(t, kcpURL, l.kcp, func(c *proxy.Config) { c.Load = limits })
 	return l
@@ -117,6 +118,19 @@ func TestLoad_aFloodOfListsHoldsUpItsOrganizationAlone(t *testing.T) {
 		{"limits that are none", http.MethodGet, secrets + "?limit=0", 1},
 		{"negative limits", http.MethodGet, secrets + "?limit=-1", 1},
 		{"deletions of everything", http.MethodDelete, secrets, 1},
+		{"watches of everything", http.MethodGet, secrets + "?watch=1", 1},
+		{"watches of everything that the cache has", http.MethodGet, secrets + "?watch=1&resourceVersion=0", 1},
+		{"watches that write 0 in another way", http.MethodGet, secrets + "?watch=1&resourceVersion=00", 1},
+		{"watches with a version and everything before it", http.MethodGet, secrets + "?watch=1&resourceVersion=7&sendInitialEvents=true", 1},
+		{"watches with two versions", http.MethodGet, secrets + "?watch=1&resourceVersion=7&resourceVersion=0", 1},
+		{"watches of a name in all namespaces", http.MethodGet, secrets + "?watch=1&fieldSelector=metadata.name%3Done", 1},
+		{
+			"watches of one object: the positive control", http.MethodGet,
+			secrets[:len(secrets)-len("secrets")] + "namespaces/default/secrets?watch=1&fieldSelector=metadata.name%3Done", 100,
+		},
+		{"watches of what is new: the positive control", http.MethodGet, secrets + "?watch=1&resourceVersion=7", 100},
+		{"the OpenAPI document of many definitions", http.MethodGet, "/clusters/aaaa/openapi/v2", 1},
+		{"parts of the OpenAPI document", http.MethodGet, "/clusters/aaaa/openapi/v3/apis/example.com/v1", 1},
 		{"objects: the positive control", http.MethodGet, secrets[:len(secrets)-len("secrets")] + "namespaces/default/secrets/one", 100},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -148,8 +162,8 @@ func TestLoad_isLimitedPerWorkspace(t *testing.T) {
 		// A list of 1600 objects counts for four pages.
 		l.send(3, http.MethodGet, "/clusters/aaaa/api/v1/configmaps", "alice")
 		require.Equal(t, 2, l.kcp.has("aaaa"))
-		// Watches have limits of their own.
-		l.send(5, http.MethodGet, watchPath, "alice")
+		// Watches of what is new have limits of their own.
+		l.send(5, http.MethodGet, watchPath+"&resourceVersion=7", "alice")
 		require.Equal(t, 7, l.kcp.has("aaaa"))
 		l.send(10, http.MethodGet, "/clusters/bbbb/api/v1/namespaces/default/configmaps/one", "bob")
 		require.Equal(t, 10, l.kcp.has("bbbb"))

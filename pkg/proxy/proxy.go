@@ -162,14 +162,15 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	var admitted admission
 	longRunning := streaming(r, info)
-	if !longRunning {
-		leave, waited, err := p.load.enter(w, r, user, entry.Workspace, info)
-		if err != nil {
+	counts := !longRunning || replays(r, info)
+	if counts {
+		if admitted, err = p.load.enter(r, user, entry.Workspace, info); err != nil {
 			return err
 		}
-		defer leave()
-		if waited {
+		defer admitted.leave()
+		if admitted.waited {
 			// The right may have ended meanwhile.
 			if entry, rechecks, err = p.enter(caller, cluster); err != nil {
 				return err
@@ -224,6 +225,13 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 		control := http.NewResponseController(w)
 		_ = control.SetReadDeadline(time.Time{})
 		_ = control.SetWriteDeadline(time.Time{})
+	}
+	switch {
+	case longRunning && counts:
+		s.replay = p.load.replay(s, admitted)
+		defer s.replay.stop()
+	case admitted.heavy:
+		defer limitReading(w, p.load.limits.Time)()
 	}
 	if answered, err := p.admitSize(w, r.WithContext(ctx), e, info); answered || err != nil {
 		return err

@@ -86,6 +86,13 @@ func (a *assembly) storedIn(w tenancy.Workspace) (objects, bytes int64, known bo
 	return use.Objects, use.Bytes, known
 }
 
+// servedIn returns the numbers of CustomResourceDefinitions and APIBindings in a Workspace, as they were
+// measured.
+func (a *assembly) servedIn(w tenancy.Workspace) (definitions, bindings int64) {
+	use, _, _ := a.meter.Read(meteredOf(w))
+	return use.Definitions, use.Bindings
+}
+
 // stored adds to the view of a Workspace what it stores, if that is known.
 func (a *assembly) stored(w tenancy.Workspace, to *rest.Workspace) {
 	use, orgBytes, ok := a.meter.Read(meteredOf(w))

@@ -1,0 +1,119 @@
+package proxy_test
+
+import (
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/pkg/proxy"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// replayed is a hub with room for the replay of one watch of 64 MiB at a time.
+func replayed(t *testing.T, limit time.Duration, kcps http.HandlerFunc) (h *hub, watch func(version int) *http.Response) {
+	server, transport := kcp(t, kcps)
+	h = newHub(t, server.URL, transport, func(c *proxy.Config) {
+		c.Load = proxy.LoadLimits{
+			Bytes: 64 * mebibyte, Time: limit, Refused: func(string) {},
+			Stored: func(tenancy.Workspace) (int64, int64, bool) { return 64, 64 * mebibyte, true },
+		}
+	})
+	return h, func(version int) *http.Response {
+		url, client := serveHTTP(t, h, version)
+		response := get(t, client, url+"/clusters/aaaa/api/v1/secrets?watch=1")
+		require.Equal(t, http.StatusOK, response.StatusCode)
+		return response
+	}
+}
+
+func (h *hub) inFlight(t *testing.T) float64 {
+	used, _ := h.metric(t, "kedge_proxy_in_flight_bytes")
+	return used
+}
+
+func (h *hub) roomIsFree(t *testing.T) {
+	t.Helper()
+	require.Eventually(t, func() bool { return h.inFlight(t) == 0 }, deadline, time.Millisecond)
+}
+
+// After what exists the room is for others, and the watch goes on.
+func TestWatch_countsAsAListUntilItHasSentWhatExists(t *testing.T) {
+	t.Parallel()
+	for name, sends := range map[string]int{"nothing more comes": 1, "as much as the list has": 65} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			begun, news := make(chan struct{}), make(chan string)
+			h, watch := replayed(t, time.Minute, func(w http.ResponseWriter, _ *http.Request) {
+				_ = http.NewResponseController(w).Flush()
+				<-begun
+				for range sends {
+					_, _ = w.Write(make([]byte, mebibyte))
+				}
+				_ = http.NewResponseController(w).Flush()
+				_, _ = io.WriteString(w, <-news)
+			})
+			for version := 1; version <= 2; version++ {
+				response := watch(version)
+				require.NotZero(t, h.inFlight(t))
+				begun <- struct{}{}
+				_, err := io.CopyN(io.Discard, response.Body, int64(sends)*mebibyte)
+				require.NoError(t, err)
+				h.roomIsFree(t)
+				news <- "news"
+				rest, err := io.ReadAll(response.Body)
+				require.NoError(t, err)
+				require.Equal(t, "news", string(rest))
+			}
+		})
+	}
+}
+
+// The attack: open watches of everything and do not read them, so that kcp keeps it for each.
+func TestWatch_whoDoesNotReadWhatExistsLosesIt(t *testing.T) {
+	t.Parallel()
+	h, watch := replayed(t, time.Second, func(w http.ResponseWriter, r *http.Request) {
+		for r.Context().Err() == nil {
+			if _, err := w.Write(make([]byte, mebibyte/4)); err != nil {
+				return
+			}
+		}
+	})
+	for version := 1; version <= 2; version++ {
+		response := watch(version)
+		h.roomIsFree(t)
+		h.closed(t)
+		_, err := io.Copy(io.Discard, response.Body)
+		require.Error(t, err)
+	}
+}
+
+// A watch of which the events never cease, and whose client reads them, goes on.
+func TestWatch_isNotCutWhileItsClientKeepsUp(t *testing.T) {
+	t.Parallel()
+	const limit = 400 * time.Millisecond
+	h, watch := replayed(t, limit, func(w http.ResponseWriter, r *http.Request) {
+		events := time.NewTicker(5 * time.Millisecond)
+		defer events.Stop()
+		for {
+			_, _ = io.WriteString(w, "event")
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case <-events.C:
+			case <-r.Context().Done():
+				return
+			}
+		}
+	})
+	for version := 1; version <= 2; version++ {
+		response, began := watch(version), time.Now()
+		for p := make([]byte, 64); time.Since(began) < 2*limit; {
+			_, err := response.Body.Read(p)
+			require.NoError(t, err)
+		}
+		require.Zero(t, h.inFlight(t))
+		require.NoError(t, response.Body.Close())
+	}
+}
