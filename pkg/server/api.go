@@ -74,7 +74,7 @@ func (a *assembly) api(serving context.Context) error {
 	if tokens := a.hub.tokens; tokens != nil {
 		people.Known = tokens.Has
 	}
-	a.tokenUses = bots.NewUses(s, c.Clock)
+	a.tokenUses = bots.NewUses(a.sparing(s), c.Clock)
 	if people.Bots, err = a.bots(gates.Bots); err != nil {
 		return err
 	}

@@ -109,7 +109,8 @@ func (a *assembly) sessionKeys(starting context.Context) (*session.Keyring, erro
 func (a *assembly) newSessions(s *store.Store) (*session.Service, error) {
 	o := a.hub.config.Sessions
 	c := session.Config{
-		Keys: a.keyring, Sessions: s, Grants: s, Devices: s, Users: s,
+		Keys: a.keyring, Sessions: s, Grants: s, Devices: sparingDevices{s, a.hub.storage.AdmitCreation}, Users: s,
+		Room:        a.hub.storage.AdmitCreation,
 		IdleTimeout: o.IdleTimeout, MaxAge: o.MaxAge, Clock: a.clock, Random: rand.Reader, Metrics: a.hub.registry,
 	}
 	if a.oidc != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/pkg/api/bots"
 	"github.com/faroshq/kedge-hub/pkg/log"
+	"github.com/faroshq/kedge-hub/pkg/storage"
 	"github.com/faroshq/kedge-hub/pkg/store"
 )
 
@@ -23,9 +24,10 @@ const (
 // exchange returns what gives tokens of Bots to jobs.
 func (a *assembly) exchange(s *store.Store, tokens store.BotTokens, counted *bots.Metrics) *bots.Exchange {
 	c := a.hub.config
-	a.refusals = bots.NewRefusals(s, c.Clock)
+	a.refusals = bots.NewRefusals(a.sparing(s), c.Clock)
 	return &bots.Exchange{
 		Views: a.views, Store: s, Used: s, Tokens: tokens, Audit: a.auditor.Record, Refused: a.refusals.Record, Metrics: counted,
+		Room:    func() error { return a.hub.storage.Admit(storage.Growth) },
 		NewUUID: uuid.NewString, Clock: a.clock, ExternalURL: c.ExternalURL, WriteTimeout: exchangeTimeout, FollowTimeout: c.FollowTimeout,
 	}
 }

@@ -6,9 +6,13 @@ import (
 	"k8s.io/utils/clock"
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api"
+	"github.com/faroshq/kedge-hub/pkg/api/bots"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/proxy"
 	"github.com/faroshq/kedge-hub/pkg/storage/meter"
+	"github.com/faroshq/kedge-hub/pkg/store"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -105,4 +109,36 @@ func (a *assembly) stored(w tenancy.Workspace, to *rest.Workspace) {
 	to.Definitions = &rest.Amount{Used: use.Definitions, Limit: limits.Workspace.Definitions}
 	to.Bindings = &rest.Amount{Used: use.Bindings, Limit: limits.Workspace.Bindings}
 	to.OrgBytes = &rest.Amount{Used: orgBytes, Limit: limits.OrgBytes}
+}
+
+// sparing changes Bots while more than endings is written. It is for what nobody asked for.
+func (a *assembly) sparing(s *store.Store) bots.Changer {
+	return sparingBots{s, a.hub.storage.AdmitCreation}
+}
+
+type sparingBots struct {
+	*store.Store
+	room func() error
+}
+
+// ChangeBot implements bots.Changer.
+func (s sparingBots) ChangeBot(ctx context.Context, held *v1alpha1.Bot, match api.Match, edit api.Edit[*v1alpha1.Bot]) (*v1alpha1.Bot, error) {
+	if err := s.room(); err != nil {
+		return nil, err
+	}
+	return s.Store.ChangeBot(ctx, held, match, edit)
+}
+
+// sparingDevices changes logins of the device flow while more than endings is written.
+type sparingDevices struct {
+	*store.Store
+	room func() error
+}
+
+// ChangeDevice implements session.Devices.
+func (s sparingDevices) ChangeDevice(ctx context.Context, id string, edit func(tenancy.DeviceLogin) (tenancy.DeviceLogin, error)) (tenancy.DeviceLogin, error) {
+	if err := s.room(); err != nil {
+		return tenancy.DeviceLogin{}, err
+	}
+	return s.Store.ChangeDevice(ctx, id, edit)
 }

@@ -246,8 +246,8 @@ func (m *Monitor) Admit(w Write) error {
 		errs.Cause{Type: "StorageFull", Message: fmt.Sprintf("used: %s, limit: %s", percent, limit)})
 }
 
-// AdmitCreation returns an error while nothing may be created, not even by a controller. Controllers
-// complete on a level below what was accepted.
+// AdmitCreation returns an error while only Endings are written: nothing may be created then, not even by a
+// controller, and no login is kept up to date. Controllers complete on a level below what was accepted.
 func (m *Monitor) AdmitCreation() error { return m.Admit(Change) }
 
 // Level returns what is written.

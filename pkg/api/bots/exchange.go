@@ -52,6 +52,8 @@ type Exchange struct {
 	Tokens Tokens
 	// Audit writes an event. Nobody gets a token if the error of an intent is not nil.
 	Audit func(context.Context, audit.Event) error
+	// Room returns an error while nothing new is stored.
+	Room func() error
 	// Refused records in the status of a Bot that its rules did not let a job in, later.
 	Refused func(b *v1alpha1.Bot, refusals map[string]string)
 	Metrics *Metrics
@@ -65,7 +67,7 @@ type Exchange struct {
 }
 
 // Issue gives a job a token of a Bot and says when it ends. name is the name of the job for people. The error is tenancy.ErrNotTrusted,
-// whatever the reason, or one of code Unavailable.
+// whatever the reason, or one of code Unavailable or InsufficientStorage.
 func (x *Exchange) Issue(ctx context.Context, bot string, job tenancy.Workload, name string) (token string, until time.Time, err error) {
 	token, until, err = x.issue(ctx, bot, job, name)
 	switch {
@@ -106,6 +108,9 @@ func (x *Exchange) issue(ctx context.Context, bot string, job tenancy.Workload, 
 		return "", time.Time{}, a.refused(ctx, nil)
 	case !tenancy.AccountReady(b) || !ws.Ready():
 		return "", time.Time{}, notReadyNow()
+	}
+	if err := x.Room(); err != nil {
+		return "", time.Time{}, a.failed(ctx, err)
 	}
 	now := metav1.NewTime(x.Clock.Now()).Rfc3339Copy()
 	t := v1alpha1.BotToken{

@@ -3,6 +3,7 @@ package bots_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"testing"
 	"time"
 
@@ -26,6 +27,8 @@ type exchange struct {
 	refused []map[string]string
 	// unaudited is the error of the audit log.
 	unaudited error
+	// full is the error of the store that has no room.
+	full error
 }
 
 func newExchange(t *testing.T) *exchange {
@@ -71,6 +74,7 @@ func (x *exchange) issue(job tenancy.Workload, bot string) (string, time.Time, e
 			}
 			return x.unaudited
 		},
+		Room:        func() error { return x.full },
 		Refused:     func(_ *v1alpha1.Bot, refusals map[string]string) { x.refused = append(x.refused, refusals) },
 		ExternalURL: apitest.HubURL, WriteTimeout: time.Second, FollowTimeout: 20 * time.Millisecond,
 	}).Issue(x.t.Context(), bot, job, "octo/app run 7")
@@ -99,6 +103,21 @@ func TestExchange_givesATokenToATrustedJob(t *testing.T) {
 		require.Equal(t, "one", e.Facts.JobToken, "a restored hub must not take it again")
 		require.True(t, x.job("one").ExpiresAt.Equal(*e.Facts.JobTokenExpiresAt))
 	}
+}
+
+// A token is a Secret in the Workspace and a row of the Bot: it grows the store.
+func TestExchange_makesNothingInAFullStore(t *testing.T) {
+	t.Parallel()
+	x := newExchange(t)
+	x.full = errs.New(errs.InsufficientStorage, "full")
+	_, _, err := x.issue(x.job("one"), ci)
+	require.ErrorIs(t, err, x.full)
+	require.Empty(t, x.did)
+	require.Len(t, x.events, 1)
+	require.Equal(t, http.StatusInsufficientStorage, x.events[0].Code)
+	x.full = nil
+	_, _, err = x.issue(x.job("one"), ci)
+	require.NoError(t, err, "the token of the job was not used up")
 }
 
 // kcp issues no token for less than ten minutes; the hub refuses it earlier.

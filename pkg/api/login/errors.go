@@ -91,6 +91,8 @@ func ofCode(e *errs.Error) *refusal {
 		known.code, known.status = temporarilyUnavailable, http.StatusTooManyRequests
 	case errs.Unavailable, errs.BadGateway, errs.Timeout:
 		known.code, known.status = temporarilyUnavailable, http.StatusServiceUnavailable
+	case errs.InsufficientStorage:
+		known.code, known.status = temporarilyUnavailable, http.StatusInsufficientStorage
 	case errs.Internal:
 		known.code, known.status, known.message = temporarilyUnavailable, http.StatusServiceUnavailable, "the login service is not available at the moment"
 	}

@@ -49,6 +49,13 @@ func (s *Service) refresh(ctx context.Context, name string, generation int64) (T
 	if err := s.accept(ctx, held, generation); err != nil {
 		return Tokens{}, err
 	}
+	if err := s.room(); err != nil {
+		if kept := s.storedToken(held); kept.fresh(s.Clock.Now()) {
+			// It needs no write. The current secret goes on to work.
+			return s.tokens(held, kept), nil
+		}
+		return Tokens{}, err
+	}
 	kept, err := s.fresh(ctx, held, user)
 	if err != nil {
 		return Tokens{}, err
@@ -64,6 +71,14 @@ func (s *Service) refresh(ctx context.Context, name string, generation int64) (T
 		return Tokens{}, failure(err)
 	}
 	return s.tokens(held, kept), nil
+}
+
+// room returns an error while only what ends something is written.
+func (s *Service) room() error {
+	if s.Room == nil {
+		return nil
+	}
+	return s.Room()
 }
 
 // accept refuses a secret whose grace is over, and ends its Session.
@@ -113,6 +128,9 @@ func (s *Service) unused(o *v1alpha1.Session) bool {
 
 // Touch writes that a Session is in use, at most once in five minutes.
 func (s *Service) Touch(ctx context.Context, name string) error {
+	if err := s.room(); err != nil {
+		return err
+	}
 	ctx, cancel := detached(ctx)
 	defer cancel()
 	held, _, err := s.current(ctx, name)

@@ -449,3 +449,30 @@ func TestRefresh_survivesALoginThatBecomesNoSession(t *testing.T) {
 		require.Equal(t, want, refused.Code)
 	}
 }
+
+// The reserve of a full store is for what ends something.
+func TestRefresh_writesNothingIntoTheReserve(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	tokens := f.login("alice")
+	full := errs.New(errs.InsufficientStorage, "full")
+	var room error
+	f.Room = func() error { return room }
+	f.pass(30 * time.Minute)
+	room = full
+	before := f.sessionOf(tokens.Secret)
+	got, err := f.Refresh(t.Context(), tokens.Secret)
+	require.NoError(t, err)
+	require.Equal(t, tokens, got, "the token that is stored, and the same secret")
+	require.ErrorIs(t, f.Touch(t.Context(), before.Name), full)
+	f.pass(26 * time.Minute)
+	_, err = f.Refresh(t.Context(), tokens.Secret)
+	require.ErrorIs(t, err, full)
+	require.Zero(t, f.provider.asked())
+	require.Equal(t, before.ResourceVersion, f.sessionOf(tokens.Secret).ResourceVersion)
+	room = nil
+	got, err = f.Refresh(t.Context(), tokens.Secret)
+	require.NoError(t, err)
+	require.NotEqual(t, tokens.IDToken, got.IDToken)
+	require.NotEqual(t, tokens.Secret, got.Secret)
+}

@@ -67,6 +67,8 @@ type Config struct {
 	// IdleTimeout and MaxAge end a Session that is not used, and every Session.
 	IdleTimeout time.Duration
 	MaxAge      time.Duration
+	// Room returns an error while only what ends something is written. It may be nil.
+	Room func() error
 	// Clock is that of kcp, which all replicas share.
 	Clock  clock.PassiveClock
 	Random io.Reader
@@ -75,7 +77,7 @@ type Config struct {
 }
 
 // Service creates, refreshes and ends Sessions. Its methods return an *Error, or an
-// *errs.Error with the code Unavailable or NotFound.
+// *errs.Error with the code Unavailable, NotFound or InsufficientStorage.
 type Service struct {
 	Config
 	metrics *metrics
@@ -175,7 +177,7 @@ func detached(ctx context.Context) (context.Context, context.CancelFunc) {
 func failure(err error) error {
 	var refusal *Error
 	switch {
-	case err == nil, errors.As(err, &refusal), errs.Is(err, errs.Unavailable):
+	case err == nil, errors.As(err, &refusal), errs.Is(err, errs.Unavailable), errs.Is(err, errs.InsufficientStorage):
 		return err
 	}
 	return unavailable(err, "the session cannot be read or written at the moment; try again")
