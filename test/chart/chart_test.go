@@ -113,6 +113,8 @@ func valueSets() map[string]struct{ values, kinds string } {
 	return map[string]struct{ values, kinds string }{
 		"embedded": {embedded, "Secret/prod-kedge-hub-tls StatefulSet/prod-kedge-hub"},
 		"external": {external, "Deployment/prod-kedge-hub PodDisruptionBudget/prod-kedge-hub Secret/prod-kedge-hub-tls"},
+		"external with volumes": {external + "persistence: {perReplica: true, size: 5Gi, storageClass: fast}\n",
+			"PodDisruptionBudget/prod-kedge-hub Secret/prod-kedge-hub-tls StatefulSet/prod-kedge-hub"},
 		"cert-manager": {external + "tls: {mode: certManager, certManager: {issuerRef: {name: internal, kind: ClusterIssuer}}}\n",
 			"Certificate/prod-kedge-hub Deployment/prod-kedge-hub PodDisruptionBudget/prod-kedge-hub"},
 		"all secrets": {external + "tls: {mode: existingSecret, existingSecret: tls}\ntokens: {existingSecret: tokens}\nsessionKeys: {existingSecret: keys}\n" +
@@ -178,7 +180,12 @@ func sound(t *testing.T, objects map[string][]byte) {
 	if raw, ok := objects["StatefulSet/prod-kedge-hub"]; ok {
 		var s appsv1.StatefulSet
 		require.NoError(t, yaml.Unmarshal(raw, &s))
-		require.EqualValues(t, 1, *s.Spec.Replicas)
+		replicas := 1
+		if _, external := objects["PodDisruptionBudget/prod-kedge-hub"]; external {
+			replicas = 2
+			require.Equal(t, appsv1.ParallelPodManagement, s.Spec.PodManagementPolicy)
+		}
+		require.EqualValues(t, replicas, *s.Spec.Replicas)
 		require.Equal(t, s.Spec.Selector.MatchLabels["app.kubernetes.io/name"], s.Spec.Template.Labels["app.kubernetes.io/name"])
 		pod = s.Spec.Template
 		for _, c := range s.Spec.VolumeClaimTemplates {
@@ -277,6 +284,41 @@ func watched(t *testing.T, objects map[string][]byte) {
 		require.JSONEq(t, string(file), m.Data["kedge-hub.json"])
 		require.Equal(t, "1", m.Labels["grafana_dashboard"])
 		require.Equal(t, "kedge", m.Annotations["folder"])
+	}
+}
+
+// To restore a hub needs the audit files of every replica.
+func TestChart_keepsTheAuditLogOrSaysThatItIsLost(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		values string
+		volume bool
+		warns  bool
+	}{
+		"embedded":                   {values: embedded, volume: true},
+		"external":                   {values: external, warns: true},
+		"external with volumes":      {values: external + "persistence: {perReplica: true}\n", volume: true},
+		"to a collector, by an arg":  {values: external + "extraArgs: ['--audit-log-file=-']\n"},
+		"to a collector, by a value": {values: external + "config: {audit-log-file: '-'}\n"},
+		"to another file":            {values: external + "config: {audit-log-file: /var/lib/kedge-hub/audit.jsonl}\n", warns: true},
+	} {
+		objects, notes, err := render(c.values)
+		require.NoError(t, err, name)
+		require.Equal(t, c.warns, strings.Contains(notes, "THE AUDIT LOG IS LOST WITH EACH POD"), name)
+		workload, claims := objects["Deployment/prod-kedge-hub"], 0
+		var pod corev1.PodTemplateSpec
+		if c.volume {
+			var set appsv1.StatefulSet
+			require.NoError(t, yaml.UnmarshalStrict(objects["StatefulSet/prod-kedge-hub"], &set))
+			pod, claims = set.Spec.Template, len(set.Spec.VolumeClaimTemplates)
+		} else {
+			var deployment appsv1.Deployment
+			require.NoError(t, yaml.UnmarshalStrict(workload, &deployment))
+			pod = deployment.Spec.Template
+		}
+		require.Equal(t, c.volume, claims == 1, name)
+		ephemeral := slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == "data" && v.EmptyDir != nil })
+		require.Equal(t, !c.volume, ephemeral, name)
 	}
 }
 

@@ -23,6 +23,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if eq .Values.tls.mode "existingSecret" -}}{{ .Values.tls.existingSecret }}{{- else -}}{{ include "kedge-hub.name" . }}-tls{{- end -}}
 {{- end }}
 
+{{- /* Not empty if each pod has a volume of its own. */ -}}
+{{- define "kedge-hub.stateful" -}}
+{{- if or .Values.kcp.embedded .Values.persistence.perReplica }}true{{ end -}}
+{{- end }}
+
 {{- /* Mistakes that the schema cannot tell. */ -}}
 {{- define "kedge-hub.validate" -}}
 {{- if and .Values.kcp.embedded (ne (int (.Values.replicaCount | default 1)) 1) }}
@@ -202,7 +207,8 @@ spec:
     - name: config
       configMap:
         name: {{ include "kedge-hub.name" . }}
-    {{- if not .Values.kcp.embedded }}
+    {{- if not (include "kedge-hub.stateful" .) }}
+    # The audit log in it ends with the pod. persistence.perReplica keeps it.
     - name: data
       emptyDir: {}
     {{- end }}
