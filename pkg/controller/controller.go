@@ -121,9 +121,13 @@ func (c *Controller) EnqueueAfter(key Key, after time.Duration) {
 
 // EnqueueUrgent is Enqueue for a key of which rights end: it goes ahead of the others, until a pass over
 // it succeeds.
-func (c *Controller) EnqueueUrgent(key Key) {
+func (c *Controller) EnqueueUrgent(key Key) { c.EnqueueFor("", key, true) }
+
+// EnqueueFor is Enqueue, or EnqueueUrgent, for a key that an owner has enqueued. The keys of owners take
+// turns; those without one belong to their logical cluster.
+func (c *Controller) EnqueueFor(owner string, key Key, urgent bool) {
 	if queue := c.running(); queue != nil {
-		queue.keys.mark(key)
+		queue.keys.mark(key, mark{owner, urgent})
 	}
 	c.Enqueue(key)
 }
@@ -234,7 +238,7 @@ func (c *Controller) next(ctx context.Context, queue *queue, delays workqueue.Ty
 		delay = min(delay, lastRetryDelay)
 	}
 	if urgent {
-		queue.keys.mark(key)
+		queue.keys.mark(key, mark{urgent: true})
 	}
 	queue.AddAfter(key, delay)
 	return true

@@ -12,8 +12,8 @@
 // metadata or spec. Derived objects without a status are reconciled by a Func of their own. New
 // returns a Controller, which calls a Func for the keys of a queue.
 //
-// Logical clusters take turns in the queue, so that no tenant delays the keys of another one, and keys
-// of which rights end go first.
+// Owners of keys take turns in the queue, so that no tenant delays the keys of another one, and keys
+// of which rights end go first. The owner of a key is its logical cluster, or what EnqueueFor names.
 //
 // Controllers that write run on the leader. A step that must wait returns a Result with a message
 // and a RequeueAfter, so that people see what the object waits for.

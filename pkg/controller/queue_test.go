@@ -16,7 +16,8 @@ import (
 )
 
 // worked enqueues keys while the only worker of a loop is busy, and returns them in the order of their
-// passes. Keys are cluster/name; a name that begins with "!" is urgent.
+// passes. Keys are cluster/name; a name that begins with "!" is urgent, and one that ends with "@x" is
+// enqueued by the owner x.
 func worked(t *testing.T, work controller.Func, keys ...string) (order []string) {
 	t.Helper()
 	busy := make(chan struct{})
@@ -32,15 +33,21 @@ func worked(t *testing.T, work controller.Func, keys ...string) (order []string)
 	l.enqueue(acme)
 	for _, key := range keys {
 		cluster, name, _ := strings.Cut(key, "/")
+		name, owner, _ := strings.Cut(name, "@")
 		enqueue := l.Enqueue
-		if urgent, ok := strings.CutPrefix(name, "!"); ok {
-			name, enqueue = urgent, l.EnqueueUrgent
+		name, urgent := strings.CutPrefix(name, "!")
+		switch {
+		case owner != "":
+			enqueue = func(key controller.Key) { l.EnqueueFor(owner, key, urgent) }
+		case urgent:
+			enqueue = l.EnqueueUrgent
 		}
 		enqueue(controller.Key{Cluster: cluster, Name: name})
 	}
 	synctest.Wait()
 	distinct := map[string]bool{}
 	for _, key := range keys {
+		key, _, _ = strings.Cut(key, "@")
 		distinct[strings.Replace(key, "!", "", 1)] = true
 	}
 	require.InDelta(t, len(distinct), l.metric("kedge_controller_queue_depth"), 0)
@@ -61,6 +68,10 @@ func TestQueue_order(t *testing.T) {
 		"an urgent key is first":          {"m/1 m/2 a/1 a/!2", "a/2 m/1 a/1 m/2"},
 		"a waiting key becomes urgent":    {"m/1 m/2 m/3 m/!3", "m/3 m/1 m/2"},
 		"and stays it":                    {"m/1 m/2 m/!2 m/2 m/!2", "m/2 m/1"},
+		"owners take turns":               {"u/1@m u/2@m u/3@m u/4@a u/5", "u/1 u/4 u/5 u/2 u/3"},
+		"a key waits for each owner":      {"u/1@m u/2@m u/3@m u/3@a u/2@m", "u/1 u/3 u/2"},
+		"owners of urgent keys as well":   {"u/!1@m u/!2@m u/3@a u/!4@a", "u/1 u/4 u/2 u/3"},
+		"an urgent owner is enough":       {"u/1@m u/2@m u/!2@a", "u/2 u/1"},
 		"clusters of urgent keys as well": {"m/!1 m/!2 m/!3 a/!1 b/1", "m/1 a/1 m/2 m/3 b/1"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,5 +101,20 @@ func TestQueue_aFailedUrgentKeyStaysUrgent(t *testing.T) {
 		require.Equal(t, "a/1", order[0])
 		require.Less(t, slices.Index(order[1:], "a/1"), 10, "it is tried again after 5 to 10 ms")
 		require.Len(t, order, 52)
+	})
+}
+
+// An owner of a thousand keys delays the keys of another by one key for each worker, also those that wait
+// in its own line already.
+func TestQueue_aThousandKeysOfOneOwnerDelayNobodyElse(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var keys []string
+		for i := range 1000 {
+			keys = append(keys, fmt.Sprintf("users/%d@flood", i))
+		}
+		order := worked(t, done, append(keys, "users/neighbour@other", "users/999@other")...)
+		require.Len(t, order, 1001)
+		require.Less(t, slices.Index(order, "users/neighbour"), 3)
+		require.Less(t, slices.Index(order, "users/999"), 5)
 	})
 }

@@ -45,8 +45,8 @@ func WorkspaceState(ws *kcptenancyv1alpha1.Workspace) any {
 	return []any{ws.Spec.Cluster, ws.Status.Phase, ws.Annotations[v1alpha1.DeletionRequestedAtAnnotation]}
 }
 
-// rightsOfMembership are the fields of a Membership that rights follow from.
-func rightsOfMembership(m *v1alpha1.Membership) any {
+// RightsOfMembership are the fields of a Membership that rights follow from.
+func RightsOfMembership(m *v1alpha1.Membership) any {
 	return []any{m.Spec.Role, m.Spec.Roles, m.Spec.Sudo, m.Spec.ExpiresAt, m.Spec.Extra}
 }
 
@@ -91,7 +91,7 @@ func (d Deps) OnRights(f func(workspace controller.Key)) {
 // OnGrants calls f with a child Workspace after every change of a Membership from which
 // bindings in it are derived, and of such a binding.
 func (d Deps) OnGrants(f func(workspace controller.Key)) {
-	d.Views.Memberships.Follow(rightsOfMembership, func(c views.Change[*v1alpha1.Membership]) { d.workspacesOf(c.Object(), f) })
+	d.Views.Memberships.Follow(RightsOfMembership, func(c views.Change[*v1alpha1.Membership]) { d.workspacesOf(c.Object(), f) })
 	d.Views.RoleBindings.OnChange(func(c views.Change[*rbacv1.RoleBinding]) { d.In(c.Cluster(), f) })
 	d.Views.ClusterRoleBindings.OnChange(func(c views.Change[*rbacv1.ClusterRoleBinding]) { d.In(c.Cluster(), f) })
 }
@@ -100,7 +100,7 @@ func (d Deps) OnGrants(f func(workspace controller.Key)) {
 // it away.
 func (d Deps) OnGrantsEnded(f func(workspace controller.Key)) {
 	d.Views.Memberships.OnChange(func(c views.Change[*v1alpha1.Membership]) {
-		if c.Ends(rightsOfMembership) {
+		if c.Ends(RightsOfMembership) {
 			d.workspacesOf(c.Object(), f)
 		}
 	})

@@ -24,7 +24,10 @@ func NewController(d reconciler.Deps) *controller.Controller {
 			c.Enqueue(controller.Key{Cluster: kcp.ClusterOf(m), Name: m.Name})
 		}
 	}
-	d.Views.Memberships.OnChange(func(m views.Change[*v1alpha1.Membership]) { enqueue(m.Object()) })
+	d.Views.Memberships.OnChange(func(m views.Change[*v1alpha1.Membership]) {
+		ends := m.Ends(reconciler.RightsOfMembership)
+		reconciler.Enqueue(c, ends)(controller.Key{Cluster: m.Cluster(), Name: m.Object().Name})
+	})
 	d.OnUserMoved(reconciler.Existence, func(name string) { enqueue(d.Views.MembershipsOf(name)...) })
 	d.OnOrgMoved(reconciler.OrgDeletion, func(org tenancy.Org) { enqueue(d.Views.MembershipsIn(org.ClusterID)...) })
 	d.OnWorkspaceMoved(func(ws *kcptenancyv1alpha1.Workspace) any { return ws.Spec.Cluster }, func(ws controller.Key) {

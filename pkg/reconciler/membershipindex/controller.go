@@ -14,17 +14,21 @@ import (
 // NewController returns the controller of UserMembershipIndexes.
 func NewController(d reconciler.Deps) *controller.Controller {
 	c := d.Controller(controller.Options{Name: "membershipindex", All: reconciler.Keys(d.Views.IndexKeys)}, New(d.Views, d.Objects().Indexes))
-	enqueue := func(user string) { c.Enqueue(d.User(user)) }
+	// All keys are in one logical cluster: those that follow from a change in an Organization wait in its line.
+	enqueue := func(m *v1alpha1.Membership, ends bool) {
+		c.EnqueueFor(kcp.ClusterOf(m), d.User(m.Spec.UserRef.Name), ends)
+	}
 	members := func(memberships []*v1alpha1.Membership) {
 		for _, m := range memberships {
-			enqueue(m.Spec.UserRef.Name)
+			enqueue(m, false)
 		}
 	}
-	d.Views.Indexes.OnChange(func(i views.Change[*v1alpha1.UserMembershipIndex]) { enqueue(i.Object().Name) })
-	d.OnUserMoved(reconciler.Existence, enqueue)
+	own := func(user string) { c.EnqueueFor("user "+user, d.User(user), false) }
+	d.Views.Indexes.OnChange(func(i views.Change[*v1alpha1.UserMembershipIndex]) { own(i.Object().Name) })
+	d.OnUserMoved(reconciler.Existence, own)
 	d.Views.Memberships.Follow(reconciler.RoleOfMembership, func(c views.Change[*v1alpha1.Membership]) {
 		m := c.Object()
-		enqueue(m.Spec.UserRef.Name)
+		enqueue(m, c.Ends(reconciler.RoleOfMembership))
 		// Its members decide who is the first admin of an Organization without a creator, which all
 		// rows of it show.
 		if org, ok := d.Views.OrgByCluster(kcp.ClusterOf(m)); ok && org.Organization != nil && org.CreatedBy() == "" && tenancy.WorkspaceUUID(m) == "" {

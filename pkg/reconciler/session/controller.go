@@ -16,19 +16,23 @@ func NewController(d reconciler.Deps) *controller.Controller {
 		Clock: d.Settings.Clock, Idle: d.Settings.SessionIdleTimeout, Of: d.Views.SessionsOf, ByName: d.Views.ByName,
 		Sessions: stored.Sessions, Users: stored.Users, Secrets: stored.Secrets, Cluster: d.Clusters.Users,
 	}.Reconcile)
-	enqueue := func(name string) { c.Enqueue(controller.Key{Cluster: d.Clusters.Users, Name: name}) }
-	of := func(user string) {
+	// All keys are in one logical cluster: those of a person wait in their line.
+	enqueue := func(user, name string, ends bool) {
+		c.EnqueueFor("user "+user, controller.Key{Cluster: d.Clusters.Users, Name: name}, ends)
+	}
+	of := func(user string, ends bool) {
 		for _, s := range d.Views.SessionsOf(user) {
-			enqueue(s.Name)
+			enqueue(user, s.Name, ends)
 		}
 	}
 	d.Views.Sessions.OnChange(func(s views.Change[*v1alpha1.Session]) {
 		if s.New == nil {
 			return
 		}
-		enqueue(s.New.Name)
-		if user := s.New.Spec.UserRef.Name; s.Added() && len(d.Views.SessionsOf(user)) > maxSessions {
-			of(user)
+		user := s.New.Spec.UserRef.Name
+		enqueue(user, s.New.Name, s.Ends(func(s *v1alpha1.Session) any { return s.Spec.EndedAt }))
+		if s.Added() && len(d.Views.SessionsOf(user)) > maxSessions {
+			of(user, false)
 		}
 	})
 	// A User who is rejected, soft-deleted or removed has no Session any more.
@@ -36,7 +40,7 @@ func NewController(d reconciler.Deps) *controller.Controller {
 		if u.Ends(func(u *v1alpha1.User) any {
 			return []any{u.Spec.Registration, u.Status.DeletionRequestedAt, u.Spec.TokensValidAfter}
 		}) {
-			of(u.Object().Name)
+			of(u.Object().Name, true)
 		}
 	})
 	return c
