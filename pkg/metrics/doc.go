@@ -17,7 +17,7 @@
 //   - kedge_limited_total{limit}: connections, requests and streams refused by a limit:
 //     connections, connections_per_peer, failed_authentications_per_peer, requests_per_person,
 //     writes_per_person, requests_in_flight_per_person, writes_in_flight_per_person,
-//     requests_in_flight_per_workspace, bytes_in_flight_per_org, bytes_in_flight_per_person,
+//     requests_in_flight, requests_in_flight_per_workspace, bytes_in_flight_per_org, bytes_in_flight_per_person,
 //     bytes_in_flight, additions_per_person, searches_per_person, audit_reads_per_person,
 //     audit_reads_in_flight_per_person, streams, streams_per_person, sign_ups, sign_ups_per_peer,
 //     logins, logins_per_peer,
@@ -25,6 +25,8 @@
 //   - kedge_proxy_streams: open watches and upgraded connections through the proxy.
 //   - kedge_proxy_in_flight_bytes: bytes that the requests of more than 3 MiB in Workspaces that are
 //     in progress count for, up to --max-bytes-in-flight.
+//   - kedge_proxy_in_flight_requests: requests in Workspaces that kcp has, except long-running ones, up
+//     to --max-requests-in-flight.
 //   - kedge_proxy_revocation_seconds: time from the moment that the hub learned of a revoked
 //     right to the end of a stream that depended on it.
 //   - kedge_revocation_followed_seconds: time from the moment that the hub learned of a revoked

@@ -49,6 +49,9 @@ const (
 // LoadLimits bound what the requests to kcp that are in progress hold in memory. Of the long-running ones
 // only the beginning of a watch counts, in which kcp sends what exists. Zero means no limit.
 type LoadLimits struct {
+	// All is the number of requests, each of which has a connection to kcp. Organizations take turns to send
+	// those that wait.
+	All int
 	// Requests is the number of requests in a Workspace. A list without a limit counts for as many as
 	// it has pages of 500 objects, up to half of them.
 	Requests int
@@ -73,12 +76,12 @@ type LoadLimits struct {
 type load struct {
 	limits                 LoadLimits
 	workspace, org, caller *inflight.Rooms
-	all                    *inflight.Room
+	all, requests          *inflight.Room
 }
 
 func newLoad(metrics prometheus.Registerer, limits LoadLimits) (*load, error) {
 	limits.Time = cmp.Or(limits.Time, time.Minute)
-	l := &load{limits: limits}
+	l := &load{limits: limits, requests: &inflight.Room{Most: int64(limits.All), Wait: loadWait}}
 	if n := limits.Requests; n > 0 {
 		l.workspace = &inflight.Rooms{Most: int64(n), Pieces: n * (1 + waitingPerWorkspace), Wait: loadWait}
 	}
@@ -89,11 +92,17 @@ func newLoad(metrics prometheus.Registerer, limits LoadLimits) (*load, error) {
 		}
 		l.org, l.caller = shares(), shares()
 	}
-	err := metrics.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "kedge_proxy_in_flight_bytes", Help: "Bytes that the requests of more than 3 MiB that are in progress count for.",
-	}, func() float64 { return float64(l.all.Used()) }))
-	if err != nil {
-		return nil, fmt.Errorf("register the metric of the load: %w", err)
+	for _, gauge := range []prometheus.Collector{
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "kedge_proxy_in_flight_bytes", Help: "Bytes that the requests of more than 3 MiB that are in progress count for.",
+		}, func() float64 { return float64(l.all.Used()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "kedge_proxy_in_flight_requests", Help: "Requests that kcp has, except long-running ones. 0 without a limit.",
+		}, func() float64 { return float64(l.requests.Used()) }),
+	} {
+		if err := metrics.Register(gauge); err != nil {
+			return nil, fmt.Errorf("register the metrics of the load: %w", err)
+		}
 	}
 	return l, nil
 }
@@ -107,23 +116,39 @@ type door struct {
 // doors returns the bounds for a request, in their order. A list of more than the share of its
 // Organization is alone in it.
 func (l *load) doors(caller string, w tenancy.Workspace, requests, bytes int64) (doors []door) {
-	rooms := func(limit, refusal string, in *inflight.Rooms, key, owner string, weight int64) {
-		doors = append(doors, door{limit, refusal, func(ctx context.Context) (func(), bool, error) { return in.Enter(ctx, key, owner, weight) }})
-	}
 	if l.workspace != nil {
-		rooms("requests_in_flight_per_workspace", "too many requests are in progress in this workspace; wait until one ends, and list with a limit",
-			l.workspace, w.ClusterID, caller, requests)
+		doors = append(doors, door{
+			"requests_in_flight_per_workspace", "too many requests are in progress in this workspace; wait until one ends, and list with a limit",
+			func(ctx context.Context) (func(), bool, error) {
+				return l.workspace.Enter(ctx, w.ClusterID, caller, requests)
+			},
+		})
 	}
-	if !l.heavy(bytes) {
-		return doors
+	if l.heavy(bytes) {
+		doors = append(doors, l.heavyDoors(caller, w, bytes)...)
 	}
-	rooms("bytes_in_flight_per_person", "too much data is in progress for you; wait until a request ends, and list with a limit",
-		l.caller, caller, w.OrgUUID, bytes)
-	rooms("bytes_in_flight_per_org", "too much data of your organization is in progress; wait until a request ends, and list with a limit",
-		l.org, w.OrgUUID, caller, bytes)
-	return append(doors, door{"bytes_in_flight", "too much data is in progress in the hub; try again", func(ctx context.Context) (func(), bool, error) {
-		return l.all.Enter(ctx, w.OrgUUID, min(bytes, l.org.Most))
-	}})
+	if l.limits.All > 0 {
+		doors = append(doors, door{"requests_in_flight", "too many requests are in progress in the hub; try again", func(ctx context.Context) (func(), bool, error) {
+			return l.requests.Enter(ctx, w.OrgUUID, 1)
+		}})
+	}
+	return doors
+}
+
+// heavyDoors are those of a request that counts for LoadLimits.Bytes.
+func (l *load) heavyDoors(caller string, w tenancy.Workspace, bytes int64) []door {
+	rooms := func(limit, refusal string, in *inflight.Rooms, key, owner string) door {
+		return door{limit, refusal, func(ctx context.Context) (func(), bool, error) { return in.Enter(ctx, key, owner, bytes) }}
+	}
+	return []door{
+		rooms("bytes_in_flight_per_person", "too much data is in progress for you; wait until a request ends, and list with a limit",
+			l.caller, caller, w.OrgUUID),
+		rooms("bytes_in_flight_per_org", "too much data of your organization is in progress; wait until a request ends, and list with a limit",
+			l.org, w.OrgUUID, caller),
+		{"bytes_in_flight", "too much data is in progress in the hub; try again", func(ctx context.Context) (func(), bool, error) {
+			return l.all.Enter(ctx, w.OrgUUID, min(bytes, l.org.Most))
+		}},
+	}
 }
 
 // heavy reports whether a request counts for LoadLimits.Bytes.

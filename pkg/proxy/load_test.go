@@ -176,6 +176,31 @@ func TestLoad_isLimitedPerWorkspace(t *testing.T) {
 	})
 }
 
+// The attack: take all connections to kcp. The next that is free is the neighbour's.
+func TestLoad_organizationsTakeTurnsForConnections(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLoaded(t, 1, proxy.LoadLimits{All: 4})
+		const object = "/api/v1/namespaces/default/configmaps/one"
+		l.send(40, http.MethodGet, "/clusters/aaaa"+object, "alice")
+		require.Equal(t, 4, l.kcp.has("aaaa"))
+		used, _ := l.metric(t, "kedge_proxy_in_flight_requests")
+		require.InDelta(t, 4, used, 0)
+		l.send(1, http.MethodGet, "/clusters/bbbb"+object, "bob")
+		require.Zero(t, l.kcp.has("bbbb"))
+		for range 3 {
+			l.kcp.released <- struct{}{}
+			synctest.Wait()
+		}
+		require.Equal(t, 1, l.kcp.has("bbbb"))
+		require.Equal(t, 3, l.kcp.has("aaaa"))
+		<-time.After(20 * time.Second)
+		require.Contains(t, l.refused.all(), "requests_in_flight")
+		close(l.kcp.released)
+		l.running.Wait()
+	})
+}
+
 // The attack: have a request wait, and lose the right to it meanwhile.
 func TestLoad_aRightThatEndsWhileARequestWaitsIsNotUsed(t *testing.T) {
 	t.Parallel()

@@ -180,7 +180,8 @@ func (a *assembly) proxy(serving context.Context, enter func(user, cluster strin
 		Made:    httpmw.Made,
 		Streams: proxy.StreamLimits{All: limits.MaxStreams, PerPerson: limits.MaxStreamsPerPerson, Refused: a.hub.limits.Refused},
 		Load: proxy.LoadLimits{
-			Requests: limits.MaxRequestsInFlightPerWorkspace, Bytes: limits.BytesInFlight(), Stored: a.storedIn, Served: a.servedIn, Refused: a.hub.limits.Refused,
+			All: limits.MaxRequestsInFlight, Requests: limits.MaxRequestsInFlightPerWorkspace, Bytes: limits.BytesInFlight(),
+			Stored: a.storedIn, Served: a.servedIn, Refused: a.hub.limits.Refused,
 		},
 		Usage: a.hub.usage, Draining: serving, Metrics: a.hub.registry,
 	})

@@ -29,6 +29,10 @@ type LimitOptions struct {
 	// MaxStreamsPerPerson (--max-streams-per-person) is the number of those of one person.
 	// Default 256.
 	MaxStreamsPerPerson int
+	// MaxRequestsInFlight (--max-requests-in-flight) is the number of requests in Workspaces that kcp has at the
+	// same time, except those that MaxStreams counts. With those it bounds the connections to kcp.
+	// Default 1024.
+	MaxRequestsInFlight int
 	// MaxRequestsInFlightPerPerson (--max-requests-in-flight-per-person) is the number of requests of one
 	// person or bot that are served at the same time, except those that MaxStreamsPerPerson counts. Eight times as
 	// many wait for up to 30 seconds; this holds for writes, too. Default 64.
@@ -107,7 +111,7 @@ func (o LimitOptions) LoginRates() httpmw.LoginRates {
 func newLimitOptions() LimitOptions {
 	return LimitOptions{
 		MaxConnections: 10_000, MaxConnectionsPerPeer: 1_000, MaxStreamsPerConnection: 100,
-		MaxStreams: 10_000, MaxStreamsPerPerson: 256, MaxRequestsInFlightPerPerson: 64, MaxWritesInFlightPerPerson: 8,
+		MaxStreams: 10_000, MaxStreamsPerPerson: 256, MaxRequestsInFlight: 1024, MaxRequestsInFlightPerPerson: 64, MaxWritesInFlightPerPerson: 8,
 		MaxRequestsInFlightPerWorkspace: 128, MaxBytesInFlight: "512Mi", AdditionsPerPerson: 1000,
 		FailedAuthenticationsPerPeer: 10, RequestsPerPerson: 50_000, WritesPerPerson: 500,
 		SearchesPerPerson: 2, AuditReadsPerPerson: 2,
@@ -126,10 +130,11 @@ func (o *LimitOptions) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.MaxStreamsPerConnection, "http2-max-streams-per-connection", o.MaxStreamsPerConnection, "Maximum number of open requests of one HTTP/2 connection.")
 	fs.IntVar(&o.MaxStreams, "max-streams", o.MaxStreams, "Maximum number of open watches, followed logs and upgraded connections. 0 disables the limit.")
 	fs.IntVar(&o.MaxStreamsPerPerson, "max-streams-per-person", o.MaxStreamsPerPerson, "Maximum number of open watches, followed logs and upgraded connections of one person. 0 disables the limit.")
+	fs.IntVar(&o.MaxRequestsInFlight, "max-requests-in-flight", o.MaxRequestsInFlight, "Maximum number of requests in workspaces that kcp serves at the same time, except watches, followed logs and upgraded connections. Each has a connection to kcp. Those that wait, for up to 10 seconds, are sent for one organization after the other. 0 disables the limit.")
 	fs.IntVar(&o.MaxRequestsInFlightPerPerson, "max-requests-in-flight-per-person", o.MaxRequestsInFlightPerPerson, "Maximum number of requests of one person or bot that are served at the same time, except watches, followed logs and upgraded connections. Eight times as many wait for up to 30 seconds. 0 disables the limit.")
 	fs.IntVar(&o.MaxWritesInFlightPerPerson, "max-writes-in-flight-per-person", o.MaxWritesInFlightPerPerson, "Maximum number of requests of one person or bot to the API that may change something and are served at the same time. Eight times as many wait for up to 30 seconds. 0 disables the limit.")
-	fs.IntVar(&o.MaxRequestsInFlightPerWorkspace, "max-requests-in-flight-per-workspace", o.MaxRequestsInFlightPerWorkspace, "Maximum number of requests in one workspace that kcp serves at the same time, except watches, followed logs and upgraded connections. A list without a limit counts for as many as it has pages of 500 objects. Eight times as many wait for up to 10 seconds. 0 disables the limit.")
-	fs.StringVar(&o.MaxBytesInFlight, "max-bytes-in-flight", o.MaxBytesInFlight, "Maximum size of the answers of all lists in workspaces that kcp serves at the same time, such as 512Mi. A list counts for all that its workspace stores, or for its limit; those below 3 MiB do not count. One organization and one person have at most a quarter each. What has no room waits for up to 10 seconds. 0 disables the limit.")
+	fs.IntVar(&o.MaxRequestsInFlightPerWorkspace, "max-requests-in-flight-per-workspace", o.MaxRequestsInFlightPerWorkspace, "Maximum number of requests in one workspace that kcp serves at the same time, except watches, followed logs and upgraded connections. A list without a limit counts for as many as it has pages of 500 objects, and so does a watch until it has sent what exists. Eight times as many wait for up to 10 seconds. 0 disables the limit.")
+	fs.StringVar(&o.MaxBytesInFlight, "max-bytes-in-flight", o.MaxBytesInFlight, "Maximum size of the answers of all lists in workspaces that kcp serves at the same time, such as 512Mi, and of what watches begin with. A list counts for all that its workspace stores, or for its limit; those below 3 MiB do not count. One organization and one person have at most a quarter each. What has no room waits for up to 10 seconds. 0 disables the limit.")
 	fs.Float64Var(&o.FailedAuthenticationsPerPeer, "failed-authentications-per-peer", o.FailedAuthenticationsPerPeer, "Maximum rate of requests with an invalid token from one peer. Above it only tokens that were valid before are accepted from that peer. Requests"+rateUsage)
 	fs.Float64Var(&o.RequestsPerPerson, "requests-per-person", o.RequestsPerPerson, "Maximum rate of requests of one person. Requests"+rateUsage)
 	fs.Float64Var(&o.WritesPerPerson, "writes-per-person", o.WritesPerPerson, "Maximum rate of requests of one person that may change something. Requests"+rateUsage)
@@ -152,7 +157,7 @@ func (o *LimitOptions) complete(fail func(flag, format string, args ...any)) htt
 	for flag, n := range map[string]int{
 		"max-connections": o.MaxConnections, "max-connections-per-peer": o.MaxConnectionsPerPeer,
 		"max-streams": o.MaxStreams, "max-streams-per-person": o.MaxStreamsPerPerson,
-		"max-requests-in-flight-per-person": o.MaxRequestsInFlightPerPerson, "max-writes-in-flight-per-person": o.MaxWritesInFlightPerPerson,
+		"max-requests-in-flight": o.MaxRequestsInFlight, "max-requests-in-flight-per-person": o.MaxRequestsInFlightPerPerson, "max-writes-in-flight-per-person": o.MaxWritesInFlightPerPerson,
 		"max-requests-in-flight-per-workspace": o.MaxRequestsInFlightPerWorkspace, "additions-per-person": o.AdditionsPerPerson,
 	} {
 		if n < 0 {
