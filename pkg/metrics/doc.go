@@ -35,6 +35,8 @@
 //     about, at the deadline of 10 seconds.
 //   - kedge_views_objects{view}: objects in the caches.
 //   - kedge_views_bytes{view}: estimate of the memory of these objects in bytes, from a sample.
+//   - kedge_views_tenant_bytes{view}: estimate of the memory of the objects of one logical cluster of a
+//     tenant in bytes: the most.
 //   - kedge_views_lag_seconds{view}: time from a write in kcp to the moment that the cache has it.
 //     kcp stores whole seconds, so that the time is up to a second too long. It supposes that the
 //     clocks of kcp and of the hub agree.

@@ -1,6 +1,9 @@
 package views
 
 import (
+	"maps"
+	"strings"
+
 	"github.com/kcp-dev/logicalcluster/v3"
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -30,6 +33,56 @@ func bindingOnly(wanted []*kcpapisv1alpha2.APIBinding) func(*kcpapisv1alpha2.API
 			if equality.Semantic.DeepEqual(b.Spec, w.Spec) {
 				b.Spec = w.Spec
 			}
+		}
+	}
+}
+
+const (
+	// keptMetadata is the size in bytes up to which the labels and annotations of an APIBinding in a child
+	// Workspace are kept. Tenants write them.
+	keptMetadata = 4 << 10
+	// keptMessage is the length of a message in its status that is kept.
+	keptMessage = 512
+)
+
+// compactBinding shares what equal APIBindings in child Workspaces have in common, and keeps no more of
+// their labels and annotations than of those that the hub reads.
+func compactBinding(b *kcpapisv1alpha2.APIBinding) {
+	share(&b.Kind)
+	share(&b.APIVersion)
+	b.ManagedFields = nil
+	delete(b.Annotations, corev1.LastAppliedConfigAnnotation)
+	size := 0
+	for _, of := range []map[string]string{b.Labels, b.Annotations} {
+		for key, value := range of {
+			size += len(key) + len(value)
+		}
+	}
+	if size > keptMetadata {
+		b.Labels = nil
+		maps.DeleteFunc(b.Annotations, func(key, _ string) bool {
+			return key != logicalcluster.AnnotationKey && key != v1alpha1.CatalogEntryAnnotation
+		})
+	}
+	for i := range b.Status.Conditions {
+		c := &b.Status.Conditions[i]
+		share(&c.Type)
+		share(&c.Status)
+		share(&c.Severity)
+		share(&c.Reason)
+		if len(c.Message) > keptMessage {
+			c.Message = strings.ToValidUTF8(c.Message[:keptMessage], "")
+		}
+		share(&c.Message)
+	}
+	for i := range b.Status.BoundResources {
+		r := &b.Status.BoundResources[i]
+		for _, s := range []*string{&r.Group, &r.Resource, &r.Schema.Name, &r.Schema.UID, &r.Schema.IdentityHash} {
+			share(s)
+		}
+		r.StorageVersions = exact(r.StorageVersions)
+		for j := range r.StorageVersions {
+			share(&r.StorageVersions[j])
 		}
 	}
 }

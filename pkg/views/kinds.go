@@ -62,7 +62,9 @@ func (v *Views) watchTenancy(c Config) {
 func (v *Views) watchAccess(c Config) {
 	managed := v1alpha1.ManagedByLabel + "=" + v1alpha1.ManagedByHub
 	ofBots := managed + "," + v1alpha1.BotAccountLabel + "=true"
-	v.Bindings = newKind(v, c.Clients, "apibindings", row[*kcpapisv1alpha2.APIBinding]{indexes: []indexed[*kcpapisv1alpha2.APIBinding]{v.enabled}})
+	v.Bindings = newKind(v, c.Clients, "apibindings", row[*kcpapisv1alpha2.APIBinding]{
+		transform: compactBinding, indexes: []indexed[*kcpapisv1alpha2.APIBinding]{v.enabled},
+	})
 	v.Namespaces = newKind(v, c.Clients, "namespaces", row[*corev1.Namespace]{transform: compactNamespace})
 	v.ClusterRoles = newKind(v, c.Clients, "clusterroles", row[*rbacv1.ClusterRole]{transform: compactClusterRole})
 	v.Roles = newKind(v, c.Clients, "roles", row[*rbacv1.Role]{transform: compactRole})

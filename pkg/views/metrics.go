@@ -10,6 +10,7 @@ import (
 type metrics struct {
 	views          map[string]view
 	objects, bytes *prometheus.Desc
+	tenant         *prometheus.Desc
 	lag            *prometheus.HistogramVec
 	wait           prometheus.Histogram
 	expired        prometheus.Counter
@@ -19,9 +20,14 @@ type metrics struct {
 type view interface {
 	objects() int
 	Usage() (objects int, bytes float64)
+	Largest() (bytes float64)
+	ofTenants() bool
 }
 
 func (k *Kind[T]) objects() int { return int(k.count.Load()) }
+
+// ofTenants reports whether the objects are in the logical clusters of tenants, and not all in one of the hub.
+func (k *Kind[T]) ofTenants() bool { return k.belongs == nil }
 
 func newMetrics() metrics {
 	label := []string{"view"}
@@ -29,6 +35,8 @@ func newMetrics() metrics {
 		views:   map[string]view{},
 		objects: prometheus.NewDesc("kedge_views_objects", "Objects in the caches, by view.", label, nil),
 		bytes:   prometheus.NewDesc("kedge_views_bytes", "Estimate of the memory of the objects in the caches in bytes, by view.", label, nil),
+		tenant: prometheus.NewDesc("kedge_views_tenant_bytes",
+			"Estimate of the memory in bytes of the objects in the caches of one logical cluster of a tenant: the most, by view.", label, nil),
 		lag: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "kedge_views_lag_seconds",
 			Help:    "Time in seconds from a write in kcp to the moment that the cache has it, up to a second too long, by view.",
@@ -66,6 +74,7 @@ func (m metrics) register(r prometheus.Registerer) error {
 func (m metrics) Describe(to chan<- *prometheus.Desc) {
 	to <- m.objects
 	to <- m.bytes
+	to <- m.tenant
 }
 
 // Collect implements prometheus.Collector.
@@ -74,5 +83,8 @@ func (m metrics) Collect(to chan<- prometheus.Metric) {
 		_, bytes := v.Usage()
 		to <- prometheus.MustNewConstMetric(m.objects, prometheus.GaugeValue, float64(v.objects()), name)
 		to <- prometheus.MustNewConstMetric(m.bytes, prometheus.GaugeValue, bytes, name)
+		if v.ofTenants() {
+			to <- prometheus.MustNewConstMetric(m.tenant, prometheus.GaugeValue, v.Largest(), name)
+		}
 	}
 }

@@ -75,6 +75,9 @@ func (b *byName[V]) all() []named[V] {
 	return all
 }
 
+// len returns the number of values.
+func (b *byName[V]) len() int { return len(b.list) + len(b.index) }
+
 // each yields all values. They must not change meanwhile.
 func (b *byName[V]) each(yield func(name string, v V) bool) {
 	for _, n := range b.list {

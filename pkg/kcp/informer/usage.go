@@ -1,7 +1,9 @@
 package informer
 
 import (
+	"cmp"
 	"reflect"
+	"slices"
 	"time"
 
 	"k8s.io/client-go/tools/cache"
@@ -9,8 +11,13 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 )
 
-// sampled is the number of objects of an endpoint by which the size of all is estimated.
-const sampled = 64
+const (
+	// sampled is the number of objects of an endpoint, or of a logical cluster, by which the size of all is
+	// estimated.
+	sampled = 64
+	// compared is the number of logical clusters of an endpoint that Largest compares.
+	compared = 8
+)
 
 // Usage returns the number of objects in the cache, and an estimate of the memory that they take in
 // bytes: that of a sample of them. Memory that objects share counts for each.
@@ -28,7 +35,7 @@ func (s *store[T]) usage() (objects int, bytes float64) {
 	var size uintptr
 	n := 0
 	for cluster, in := range s.clusters {
-		objects += len(in.list) + len(in.index)
+		objects += in.len()
 		// The iteration over a map begins anywhere.
 		for name, stored := range in.each {
 			if n == sampled {
@@ -42,6 +49,41 @@ func (s *store[T]) usage() (objects int, bytes float64) {
 		return 0, 0
 	}
 	return objects, float64(size) / float64(n) * float64(objects)
+}
+
+// Largest returns an estimate of the memory in bytes that the objects of one logical cluster take: the most
+// among the logical clusters with the most objects.
+func (i *Informer[T]) Largest() (bytes float64) {
+	for _, s := range i.objects.all() {
+		bytes = max(bytes, s.largest())
+	}
+	return bytes
+}
+
+func (s *store[T]) largest() (bytes float64) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var most []*byName[any]
+	for _, in := range s.clusters {
+		most = append(most, in)
+		slices.SortFunc(most, func(a, b *byName[any]) int { return cmp.Compare(b.len(), a.len()) })
+		most = most[:min(len(most), compared)]
+	}
+	for _, in := range most {
+		var size uintptr
+		n := 0
+		for name, stored := range in.each {
+			if n == sampled {
+				break
+			}
+			n++
+			size += uintptr(len(name)) + sizeOf(reflect.ValueOf(stored))
+		}
+		if n > 0 {
+			bytes = max(bytes, float64(size)/float64(n)*float64(in.len()))
+		}
+	}
+	return bytes
 }
 
 // sizeOf returns the memory that a value refers to. Locations of times and interned values belong to

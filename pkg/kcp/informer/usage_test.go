@@ -93,3 +93,25 @@ func TestOnAge_isTheTimeSinceTheLastWrite(t *testing.T) {
 		require.Len(t, told, 1)
 	}
 }
+
+func TestLargest_isTheShareOfOneLogicalCluster(t *testing.T) {
+	t.Parallel()
+	i := New(nil, Options[*v1alpha1.User]{})
+	require.Zero(t, i.Largest())
+	s := newStore(&i.objects, i.prepare, i.notify, func() {})
+	for n := range 20 {
+		require.NoError(t, s.Add(person(fmt.Sprintf("cluster-%02d", n), "one", "1")))
+	}
+	one := i.Largest()
+	require.NotZero(t, one)
+	for n := range 2 * sampled {
+		require.NoError(t, s.Add(person("flooded", fmt.Sprintf("n%02d", n%90)+fmt.Sprint(n/90), "1")))
+	}
+	require.InEpsilon(t, 2*sampled*one, i.Largest(), 0.05)
+	// Few objects that are large count as well.
+	large := person("cluster-07", "two", "1")
+	large.Spec.DisplayName = strings.Repeat("x", 1<<20)
+	require.NoError(t, s.Add(large))
+	require.NoError(t, s.Add(person("cluster-07", "three", "1")))
+	require.Greater(t, i.Largest(), float64(1<<20))
+}
