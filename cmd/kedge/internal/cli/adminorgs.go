@@ -83,8 +83,14 @@ func (d *admin) sessionsCommand() *cobra.Command {
 
 func (d *admin) endSessionsCommand() *cobra.Command {
 	var all bool
+	ids := d.completing(func(cmd *cobra.Command, args []string, s *session) ([]cobra.Completion, error) {
+		if err := checkPerson(args[0]); err != nil {
+			return nil, err
+		}
+		return described(s.api.Admin().Sessions(args[0]).List(cmd.Context()), sessionText)
+	})
 	cmd := &cobra.Command{
-		Use: "end USER [ID]", Short: "End a login of a person, or all of them", ValidArgsFunction: d.users.complete,
+		Use: "end USER [ID]", Short: "End a login of a person, or all of them", ValidArgsFunction: inOrder(d.users.complete, ids),
 		Long: `End a login of a person or, with --all, sign them out everywhere; then tokens that they
 got elsewhere before are refused as well.`,
 		Example: "  kedge admin sessions end bob 01932f5c-7b1e-7c3a-9d53-5b8f0c1d2e3f\n  kedge admin sessions end bob --all",

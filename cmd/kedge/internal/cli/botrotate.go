@@ -80,7 +80,7 @@ type rotation struct {
 func (b *bots) rotateTokenCommand() *cobra.Command {
 	o := rotation{tokenOptions: newTokenOptions()}
 	cmd := &cobra.Command{
-		Use: "rotate [BOT ID]", Short: "Replace a token of a bot by a new one", ValidArgsFunction: b.complete,
+		Use: "rotate [BOT ID]", Short: "Replace a token of a bot by a new one", ValidArgsFunction: inOrder(b.complete, b.completeToken()),
 		Long: `Replace a token of a bot by a new one that lives as long, and print it as kedge bots tokens
 create does. The old token still works for a while, and is not replaced again.
 

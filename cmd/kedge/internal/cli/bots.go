@@ -55,7 +55,7 @@ and tokens for programs such as CI. Only admins of the workspace can create bots
 	b.listing(cmd, list)
 	cmd.AddCommand(list, b.getting(&cobra.Command{
 		Use: "get UUID|NAME", Short: "Show a bot", Args: oneArg("the UUID or the name of a bot"), Example: "  kedge bots get CI",
-	}), b.createCommand(), b.setRoleCommand(), b.deleting(&cobra.Command{
+	}), b.createCommand(), b.renameCommand(), b.setRoleCommand(), b.deleting(&cobra.Command{
 		Use: "delete UUID|NAME", Aliases: []string{"rm"}, Short: "Delete a bot with its tokens, for good", Args: oneArg("the UUID or the name of a bot"),
 		Example: "  kedge bots delete --yes 0b6d2f5e-7a3c-4c6b-9a3a-0d7c1f1f2a3b",
 	}, "Delete bot %s? All its tokens end, and it cannot be brought back.", "Deleted bot %s.\n"), b.tokensCommand(), b.trustCommand())
@@ -83,8 +83,24 @@ func (b *bots) createCommand() *cobra.Command {
 	return cmd
 }
 
-func (b *bots) setRoleCommand() *cobra.Command {
+func (b *bots) renameCommand() *cobra.Command {
 	return b.about(&cobra.Command{
+		Use: "rename UUID|NAME NEW-NAME", Short: "Give a bot another name", Example: "  kedge bots rename CI \"CI of the shop\"",
+		Long: "Give a bot another name. Its UUID, its role and its tokens stay as they are.",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return fmt.Errorf("%s needs the UUID or the name of a bot, and its new name; %w", cmd.CommandPath(), errUsage)
+			}
+			return nil
+		},
+	}, botColumns, func(ctx context.Context, _ *session, all client.Bots, uuid string, args []string) (object, error) {
+		o, err := all.Update(ctx, uuid, rest.UpdateBotRequest{DisplayName: rest.Set(args[1])})
+		return *orNone(o), ofArgument(err, "displayName", "NEW-NAME")
+	})
+}
+
+func (b *bots) setRoleCommand() *cobra.Command {
+	cmd := b.about(&cobra.Command{
 		Use: "set-role UUID|NAME ROLE", Short: "Set the role of a bot: admin, member or viewer", Example: "  kedge bots set-role CI admin",
 		Long: "Set the role of a bot. Its living tokens have the new role at once.",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -94,6 +110,9 @@ func (b *bots) setRoleCommand() *cobra.Command {
 			return nil
 		},
 	}, botColumns, func(ctx context.Context, _ *session, all client.Bots, uuid string, args []string) (object, error) {
-		return all.Update(ctx, uuid, rest.UpdateBotRequest{Role: rest.Set(rest.Role(args[1]))})
+		o, err := all.Update(ctx, uuid, rest.UpdateBotRequest{Role: rest.Set(rest.Role(args[1]))})
+		return *orNone(o), err
 	})
+	cmd.ValidArgsFunction = inOrder(b.complete, completeRole(role("")))
+	return cmd
 }

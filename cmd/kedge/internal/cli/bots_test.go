@@ -31,6 +31,7 @@ func TestBots_sendWhatWasSaidAndNothingElse(t *testing.T) {
 		"bots create CI":                                {"POST " + botsPath, `{"displayName":"CI","role":"member"}`},
 		"bots create CI --role admin":                   {"POST " + botsPath, `{"displayName":"CI","role":"admin"}`},
 		"bots set-role " + botUUID + " admin":           {"PATCH " + botPath, `{"role":"admin"}`},
+		"bots rename " + botUUID + " Deploy":            {"PATCH " + botPath, `{"displayName":"Deploy"}`},
 		"bots delete --yes " + botUUID:                  {"DELETE " + botPath, ""},
 		"bots tokens list " + botUUID:                   {"GET " + botPath + "/tokens", ""},
 		"bots tokens revoke --all -y " + botUUID:        {"DELETE " + botPath + "/tokens", ""},

@@ -30,6 +30,19 @@ func (b *bots) tokensCommand() *cobra.Command {
 	return cmd
 }
 
+// completeToken completes the ID of a living token of the bot of the first argument.
+func (b *bots) completeToken() cobra.CompletionFunc {
+	return b.completing(func(cmd *cobra.Command, args []string, _ *session) ([]cobra.Completion, error) {
+		w, bot, err := b.bot(cmd.Context(), args[0])
+		if err != nil {
+			return nil, err
+		}
+		return described(w.BotTokens(bot).List(cmd.Context()), func(t rest.BotToken) (string, string) {
+			return t.ID, strings.TrimSpace(t.Name + " until " + when(&t.ExpirationTimestamp))
+		})
+	})
+}
+
 // bot opens the session and returns the requests about its workspace, and the UUID of a bot.
 func (b *bots) bot(ctx context.Context, arg string) (w client.InWorkspace, uuid string, err error) {
 	if w, err = b.at(ctx); err == nil {
@@ -56,7 +69,7 @@ func (b *bots) listTokensCommand() *cobra.Command {
 func (b *bots) revokeTokenCommand() *cobra.Command {
 	c, all := consent{app: b.app}, false
 	cmd := &cobra.Command{
-		Use: "revoke BOT [ID]", Short: "Revoke a token of a bot, or all of them", ValidArgsFunction: b.complete, Example: "  kedge bots tokens revoke CI ID\n  kedge bots tokens revoke CI --all --yes",
+		Use: "revoke BOT [ID]", Short: "Revoke a token of a bot, or all of them", ValidArgsFunction: inOrder(b.complete, b.completeToken()), Example: "  kedge bots tokens revoke CI ID\n  kedge bots tokens revoke CI --all --yes",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 && !all && isUUID(args[1]) || len(args) == 1 && all {
 				return nil

@@ -13,7 +13,7 @@ import (
 // trustColumns are the columns of trust rules.
 var trustColumns = table{
 	{"ID", "id"}, {"ISSUER", "issuer"}, {"CLAIMS", "claims"}, {"AUDIENCE", "audience"},
-	{"LAST USED", "lastUsedAt"}, {"LAST REFUSED", "lastRefusal"},
+	{"LAST USED", "lastUsedAt"}, {"LAST REFUSED", "lastRefusal"}, {"CREATED", "createdAt", wide}, {"CREATED BY", "createdBy", wide},
 }
 
 func (b *bots) trustCommand() *cobra.Command {
@@ -88,8 +88,15 @@ pipeline_source.`,
 }
 
 func (b *bots) removeTrustCommand() *cobra.Command {
+	ids := b.completing(func(cmd *cobra.Command, args []string, _ *session) ([]cobra.Completion, error) {
+		w, bot, err := b.bot(cmd.Context(), args[0])
+		if err != nil {
+			return nil, err
+		}
+		return described(w.BotTrust(bot).List(cmd.Context()), func(t rest.BotTrust) (string, string) { return t.ID, t.Issuer })
+	})
 	return &cobra.Command{
-		Use: "remove BOT ID", Aliases: []string{"rm"}, Short: "Remove a rule, and end the tokens that jobs got by it", ValidArgsFunction: b.complete,
+		Use: "remove BOT ID", Aliases: []string{"rm"}, Short: "Remove a rule, and end the tokens that jobs got by it", ValidArgsFunction: inOrder(b.complete, ids),
 		Example: "  kedge bots trust remove CI 0b6d2f5e-7a3c-4c6b-9a3a-0d7c1f1f2a3b",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 && isUUID(args[1]) {

@@ -111,6 +111,9 @@ members there, and gives kubectl what it needs to work in a workspace.`,
 				return err
 			},
 		})
+	// It fails only for a flag that the command does not have.
+	_ = cmd.RegisterFlagCompletionFunc("profile", a.completeProfile)
+	completeWords(cmd)
 	return cmd
 }
 

@@ -2,9 +2,15 @@ package cli
 
 import (
 	"context"
+	"iter"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
 // completeTimeout is how long a shell waits for candidates.
@@ -19,6 +25,68 @@ func (a *app) offer(cmd *cobra.Command, ask func(ctx context.Context) ([]cobra.C
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return found, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completing completes an argument with what the hub has, as ask lists it in the session.
+func (a *app) completing(ask func(cmd *cobra.Command, args []string, s *session) ([]cobra.Completion, error)) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return a.offer(cmd, func(ctx context.Context) ([]cobra.Completion, error) {
+			s, err := a.session(ctx)
+			if err != nil {
+				return nil, err
+			}
+			cmd.SetContext(ctx)
+			return ask(cmd, args, s)
+		})
+	}
+}
+
+// inOrder completes each argument by a function of its own, and none after the last.
+func inOrder(each ...cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, toComplete string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) >= len(each) {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return each[len(args)](cmd, args, toComplete)
+	}
+}
+
+// completeRole completes a role.
+func completeRole(w *word) cobra.CompletionFunc {
+	return cobra.FixedCompletions(w.words, cobra.ShellCompDirectiveNoFileComp)
+}
+
+// described offers the objects of a list by an ID, each with a description.
+func described[T object](list iter.Seq2[T, error], of func(T) (id, description string)) ([]cobra.Completion, error) {
+	items, err := client.Collect(list)
+	return byName(of)(items), err
+}
+
+// completeWords makes a shell offer the words of each flag that takes one of some.
+func completeWords(cmd *cobra.Command) {
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if w, ok := f.Value.(interface{ choices() []string }); ok {
+			// It fails only where the flag has a completion already.
+			_ = cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(w.choices(), cobra.ShellCompDirectiveNoFileComp))
+		}
+	})
+	for _, c := range cmd.Commands() {
+		completeWords(c)
+	}
+}
+
+// completeProfile offers the logins on this computer.
+func (a *app) completeProfile(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return a.offer(cmd, func(ctx context.Context) (found []cobra.Completion, err error) {
+		_, c, err := a.load(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
+			found = append(found, cobra.CompletionWithDesc(name, c.Profiles[name].Person+" at "+c.Profiles[name].Server))
+		}
+		return found, nil
+	})
 }
 
 // completionsOf names each object of a list: by display name if that is unique, else by UUID.

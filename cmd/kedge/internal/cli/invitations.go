@@ -75,8 +75,17 @@ workspace, for its admins. Those that ended are listed for a month.`,
 
 func (a *app) revokeInvitationCommand() *cobra.Command {
 	var org, workspace string
+	ids := a.completing(func(cmd *cobra.Command, _ []string, _ *session) ([]cobra.Completion, error) {
+		all, err := a.invitationsTo(cmd.Context(), org, workspace)
+		if err != nil {
+			return nil, err
+		}
+		return described(all.List(cmd.Context()), func(i rest.Invitation) (string, string) {
+			return i.ID, strings.TrimSpace(string(i.State) + " " + i.Email)
+		})
+	})
 	cmd := &cobra.Command{
-		Use: "revoke ID", Short: "Take an invitation back", Args: oneArg("the ID of an invitation"),
+		Use: "revoke ID", Short: "Take an invitation back", ValidArgsFunction: inOrder(ids), Args: oneArg("the ID of an invitation"),
 		Long:    "Take back an invitation to the chosen organization or, with --workspace, to a workspace. Nobody can accept it then.",
 		Example: "  kedge invitations revoke 7c1f5a0e-0b53-5e0c-9d7b-6f1f6b8f2a11",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -97,6 +106,15 @@ func (a *app) revokeInvitationCommand() *cobra.Command {
 	a.orgFlag(cmd, &org)
 	a.workspaceFlag(cmd, &org, &workspace)
 	return cmd
+}
+
+// completeOffered completes the ID of an invitation for the person.
+func (a *app) completeOffered() cobra.CompletionFunc {
+	return a.completing(func(cmd *cobra.Command, _ []string, s *session) ([]cobra.Completion, error) {
+		return described(s.api.MyInvitations(cmd.Context()), func(i rest.OfferedInvitation) (string, string) {
+			return i.ID, strings.TrimSuffix(i.OrgDisplayName+", "+i.WorkspaceDisplayName, ", ")
+		})
+	})
 }
 
 // link is the link of an invitation, or its ID alone.
@@ -156,7 +174,7 @@ func (l link) refused(err error) error {
 func (a *app) acceptInvitationCommand() *cobra.Command {
 	var output format
 	cmd := &cobra.Command{
-		Use: "accept URL|ID", Short: "Accept an invitation", Args: oneArg("the link of an invitation"),
+		Use: "accept URL|ID", Short: "Accept an invitation", ValidArgsFunction: inOrder(a.completeOffered()), Args: oneArg("the link of an invitation"),
 		Long: `Accept an invitation, as the person who is logged in. Put the link between quotes.
 An invitation that kedge invitations lists can be accepted by its ID.`,
 		Example: "  kedge invitations accept 'https://hub.example.com/ui/invitations/7c1f5a0e-0b53-5e0c-9d7b-6f1f6b8f2a11#…'",
@@ -183,7 +201,7 @@ An invitation that kedge invitations lists can be accepted by its ID.`,
 
 func (a *app) declineInvitationCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "decline URL|ID", Short: "Decline an invitation", Args: oneArg("the link of an invitation"),
+		Use: "decline URL|ID", Short: "Decline an invitation", ValidArgsFunction: inOrder(a.completeOffered()), Args: oneArg("the link of an invitation"),
 		Long:    "Decline an invitation. Nobody can accept it then.",
 		Example: "  kedge invitations decline 7c1f5a0e-0b53-5e0c-9d7b-6f1f6b8f2a11",
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -205,7 +205,7 @@ func (m *members) setRoleCommand() *cobra.Command {
 	var given grant
 	cmd := &cobra.Command{
 		Use: "set-role USER ROLE", Short: "Make a member " + strings.Join(m.roleOf("").words, ", "),
-		Aliases: []string{"set"}, ValidArgsFunction: m.complete,
+		Aliases: []string{"set"}, ValidArgsFunction: inOrder(m.complete, completeRole(m.roleOf(""))),
 		Long:    "Set a member's role in the chosen " + m.noun + ": " + strings.Join(m.roleOf("").words, ", ") + ".",
 		Example: "  " + m.command + " set-role bob admin\n  " + m.command + " set-role bob member",
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -27,6 +27,9 @@ func (w *word) String() string { return w.value }
 // Type implements pflag.Value.
 func (w *word) Type() string { return strings.Join(w.words, "|") }
 
+// choices are what a shell offers.
+func (w *word) choices() []string { return w.words }
+
 // Set implements pflag.Value.
 func (w *word) Set(s string) error {
 	if !slices.Contains(w.words, s) {

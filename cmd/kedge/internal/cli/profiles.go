@@ -42,7 +42,7 @@ makes one; --profile and $KEDGE_PROFILE choose one for a command.`,
 	}
 	output.flag(cmd)
 	use := &cobra.Command{
-		Use: "use NAME", Short: "Choose the login that other commands use", Args: oneArg("the name of a profile"),
+		Use: "use NAME", Short: "Choose the login that other commands use", Args: oneArg("the name of a profile"), ValidArgsFunction: inOrder(a.completeProfile),
 		Example: "  kedge profiles use work",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := config.Path(a.configFile, a.Getenv)

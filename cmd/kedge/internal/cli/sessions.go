@@ -35,10 +35,18 @@ ends, the hub refuses its tokens and closes its open watches.`,
 	return cmd
 }
 
+// sessionText names a session for a shell.
+func sessionText(s rest.Session) (id, description string) {
+	return s.ID, s.Client + " " + s.Description + ", last used " + when(&s.LastUsedAt)
+}
+
 func (a *app) endSessionCommand() *cobra.Command {
 	var all bool
+	ids := a.completing(func(cmd *cobra.Command, _ []string, s *session) ([]cobra.Completion, error) {
+		return described(s.api.Sessions().List(cmd.Context()), sessionText)
+	})
 	cmd := &cobra.Command{
-		Use: "end ID|--all", Short: "End a login, or all of them",
+		Use: "end ID|--all", Short: "End a login, or all of them", ValidArgsFunction: inOrder(ids),
 		Long: `End one of your logins at the hub or, with --all, sign out everywhere, here too. With
 --all, tokens that you got elsewhere before are refused as well.`,
 		Example: "  kedge sessions end 01932f5c-7b1e-7c3a-9d53-5b8f0c1d2e3f\n  kedge sessions end --all",

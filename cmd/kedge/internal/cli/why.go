@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -65,7 +66,28 @@ all namespaces.`,
 	cmd.Flags().StringVar(&q.Bot, "bot", "", "the UUID of a bot to ask about")
 	cmd.Flags().StringVarP(&q.Namespace, "namespace", "n", "", "the namespace (default: all of them)")
 	output.flag(cmd)
+	a.completeWhy(cmd, &org, &workspace)
 	return cmd
+}
+
+// completeWhy completes the people and the bots to ask about.
+func (a *app) completeWhy(cmd *cobra.Command, org, workspace *string) {
+	offered := func(flag string, list func(ctx context.Context, in client.InWorkspace) ([]cobra.Completion, error)) {
+		// It fails only for a flag that the command does not have.
+		_ = cmd.RegisterFlagCompletionFunc(flag, a.completing(func(cmd *cobra.Command, _ []string, _ *session) ([]cobra.Completion, error) {
+			in, _, err := a.inWorkspace(cmd.Context(), *org, *workspace)
+			if err != nil {
+				return nil, err
+			}
+			return list(cmd.Context(), in)
+		}))
+	}
+	offered("as", func(ctx context.Context, in client.InWorkspace) ([]cobra.Completion, error) {
+		return described(in.Members().List(ctx), func(m rest.Member) (string, string) { return m.User, m.DisplayName })
+	})
+	offered("bot", func(ctx context.Context, in client.InWorkspace) ([]cobra.Completion, error) {
+		return described(in.Bots().List(ctx), func(b rest.Bot) (string, string) { return b.UUID, b.DisplayName })
+	})
 }
 
 // whySentences are the verdict, where the access comes from, what is missing, and how to mend it.

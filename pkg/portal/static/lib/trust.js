@@ -18,6 +18,8 @@ export async function trust(page, path, bot) {
     table('Trusted jobs', [
       { title: 'Identity provider', cell: (t) => named(t.issuer) },
       { title: 'Claims', cell: (t) => h('ul', { class: 'list' }, Object.entries(t.claims).map(([name, value]) => h('li', {}, h('code', {}, `${name}=${value}`)))) },
+      { title: 'Audience', cell: (t) => named(t.audience) },
+      { title: 'Added', cell: (t) => [moment(t.createdAt), ' by ', named(t.createdBy)] },
       { title: 'Last used', cell: (t) => (t.lastUsedAt ? moment(t.lastUsedAt) : 'Never') },
       { title: 'Last refused', cell: (t) => (t.lastRefusal ? [moment(t.lastRefusal.at), ' for ', h('code', {}, t.lastRefusal.claim)] : '') },
       { title: '', class: 'do', cell: (t) => button('Remove', () => confirmDialog({
@@ -37,11 +39,12 @@ function adding(page, path) {
     text: h('p', {}, 'Jobs get tokens of this bot if their ID token has all the claims, with exactly these values. Name a repository or a project by its number: another can get its name later.'),
     fields: [
       { name: 'issuer', label: 'Identity provider', required: true, max: 512, hint: 'The URL of the issuer, which this hub must allow.' },
+      { name: 'audience', label: 'Audience', max: 512, hint: `For whom the job's ID token is. Leave it empty for ${location.origin}, which kedge login --ci asks for.` },
       { name: 'claims', label: 'Claims', type: 'textarea', required: true, max: 4096, hint: 'One on a line, such as repository_id=812734510, project_id=42 or ref=refs/heads/main.' },
     ],
-    submit: async ({ issuer, claims }) => {
+    submit: async ({ issuer, audience, claims }) => {
       const pairs = claims.split('\n').map((/** @type {string} */ line) => line.trim()).filter(Boolean);
-      const body = { issuer: issuer.trim(), claims: Object.fromEntries(pairs.map((/** @type {string} */ pair) => [pair.split('=')[0].trim(), pair.slice(pair.indexOf('=') + 1).trim()])) };
+      const body = { issuer: issuer.trim(), ...(audience.trim() ? { audience: audience.trim() } : {}), claims: Object.fromEntries(pairs.map((/** @type {string} */ pair) => [pair.split('=')[0].trim(), pair.slice(pair.indexOf('=') + 1).trim()])) };
       await call('POST', `${path}/trust`, { body, signal: page.signal });
       page.reload();
     },
