@@ -119,7 +119,7 @@ func (h *Handler) issued(w http.ResponseWriter, r *http.Request, workspace tenan
 	})
 	w.Header().Set("Location", "/api/orgs/"+scope.Org.UUID()+"/workspaces/"+workspace.UUID+"/serviceaccounts/"+b.Name+"/tokens/"+t.ID)
 	if wantsYAML(r) {
-		return kubeconfig.Write(w, http.StatusCreated, h.ExternalURL, h.CA(), workspace, clientcmdv1.AuthInfo{Token: token})
+		return kubeconfig.Write(w, http.StatusCreated, h.ExternalURL, h.CA(), kubeconfig.Name(h.Views, scope, workspace), workspace, clientcmdv1.AuthInfo{Token: token})
 	}
 	return httpapi.Write(w, http.StatusCreated, rest.IssuedBotToken{BotToken: tokenViewOf(b, t), Token: token})
 }

@@ -44,11 +44,12 @@ func (h *Handler) kubeconfig(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	name := kubeconfig.Name(h.Views, scope, entry.Workspace)
 	if httpmw.CallerOf(r).Bot != nil {
 		// A bot has its token and cannot log in: kubectl --token.
-		return kubeconfig.Write(w, http.StatusOK, h.ExternalURL, h.CA(), entry.Workspace, clientcmdv1.AuthInfo{})
+		return kubeconfig.Write(w, http.StatusOK, h.ExternalURL, h.CA(), name, entry.Workspace, clientcmdv1.AuthInfo{})
 	}
-	return kubeconfig.Write(w, http.StatusOK, h.ExternalURL, h.CA(), entry.Workspace, clientcmdv1.AuthInfo{Exec: &clientcmdv1.ExecConfig{
+	return kubeconfig.Write(w, http.StatusOK, h.ExternalURL, h.CA(), name, entry.Workspace, clientcmdv1.AuthInfo{Exec: &clientcmdv1.ExecConfig{
 		APIVersion: execVersion, Command: "kedge", Args: []string{"credential", "--server", h.ExternalURL},
 		ProvideClusterInfo: true, InteractiveMode: clientcmdv1.NeverExecInteractiveMode,
 		InstallHint: "kedge is the command line of this hub; put it on your PATH and run kedge login.",

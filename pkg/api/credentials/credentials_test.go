@@ -31,7 +31,7 @@ func TestKubeconfig_isReadyForKubectlWithoutAToken(t *testing.T) {
 	require.NotContains(t, answer.Body, "insecure")
 	got, err := yaml.YAMLToJSON([]byte(answer.Body))
 	require.NoError(t, err)
-	const name = `"kedge-` + apitest.Dev + `"`
+	const name = `"Acme/Development"`
 	require.JSONEq(t, `{
 		"apiVersion": "v1", "kind": "Config", "current-context": `+name+`,
 		"clusters": [{"name": `+name+`, "cluster": {
@@ -46,6 +46,14 @@ func TestKubeconfig_isReadyForKubectlWithoutAToken(t *testing.T) {
 			"installHint": "kedge is the command line of this hub; put it on your PATH and run kedge login."
 		}}}]
 	}`, string(got))
+}
+
+// kubectl merges kubeconfigs by name.
+func TestKubeconfig_hasANameOfItsOwn(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.world.PutWorkspace(apitest.Workspace(apitest.Acme, apitest.Nowhere, "Development!", "othercluster"))
+	require.Contains(t, f.kubeconfig(apitest.WSMember, apitest.Dev).Body, "current-context: Acme/Development-"+apitest.Dev[:8]+"\n")
 }
 
 func TestKubeconfig_isForPeopleWithARoleInTheWorkspace(t *testing.T) {

@@ -4,14 +4,12 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"unicode"
 
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 	"sigs.k8s.io/yaml"
-)
 
-// maxPart is the maximum length, in characters, of a display name in an entry's name.
-const maxPart = 63
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
+)
 
 // Entry is a cluster, a user and a context for one workspace. They have the same name.
 type Entry struct {
@@ -53,7 +51,11 @@ func New(s Source) (*Entry, error) {
 	}
 	e := &Entry{UUID: s.UUID, profile: s.Profile, cluster: c.Clusters[0].Cluster, user: c.AuthInfos[0].AuthInfo, context: c.Contexts[0].Context}
 	e.user.Exec.Args = []string{"credential", "--server", s.Server, "--profile", s.Profile}
-	e.rename(safe(s.Org) + "/" + safe(s.Workspace))
+	e.rename(rest.ContextName(s.Org, s.Workspace))
+	// The hub knows whether the person can enter another workspace of that name.
+	if distinct := rest.DistinctContextName(e.Name, s.UUID); c.Contexts[0].Name == distinct {
+		e.rename(distinct)
+	}
 	return e, nil
 }
 
@@ -64,31 +66,21 @@ func (e *Entry) Impersonate(user, group string) {
 
 func (e *Entry) rename(name string) { e.Name, e.context.Cluster, e.context.AuthInfo = name, name, name }
 
-// safe makes a display name a part of a name that no shell and no URL treats specially. Letters of
-// all scripts stay.
-func safe(name string) string {
-	parts := strings.FieldsFunc(name, func(r rune) bool {
-		return !unicode.In(r, unicode.Letter, unicode.Mark, unicode.Digit) && r != '_' && r != '.'
-	})
-	runes := []rune(strings.Trim(strings.Join(parts, "-"), ".-"))
-	if len(runes) == 0 {
-		return "unnamed"
-	}
-	return strings.TrimRight(string(runes[:min(len(runes), maxPart)]), "-.")
-}
-
 // names are the names that an entry can have, the best first.
 func (e *Entry) names() []string {
-	short := e.Name + "-" + e.UUID[:min(len(e.UUID), 8)]
+	short := e.Name
+	if !strings.HasSuffix(short, "-"+e.UUID[:min(len(e.UUID), 8)]) {
+		short = rest.DistinctContextName(e.Name, e.UUID)
+	}
 	return []string{e.Name, short, short + "@" + e.profile, e.Name + "-" + e.UUID + "@" + e.profile}
 }
 
 // Distinguish adds the first part of the workspace's UUID to names that are equal, or all of it
 // where that is equal, too.
 func Distinguish(entries []*Entry) {
-	for _, suffix := range []func(*Entry) string{
-		func(e *Entry) string { return "-" + e.UUID[:min(len(e.UUID), 8)] },
-		func(e *Entry) string { return "-" + e.UUID },
+	for _, distinct := range []func(*Entry) string{
+		func(e *Entry) string { return rest.DistinctContextName(e.Name, e.UUID) },
+		func(e *Entry) string { return e.Name + "-" + e.UUID },
 	} {
 		count := map[string]int{}
 		for _, e := range entries {
@@ -96,7 +88,7 @@ func Distinguish(entries []*Entry) {
 		}
 		for _, e := range entries {
 			if count[e.Name] > 1 {
-				e.rename(e.Name + suffix(e))
+				e.rename(distinct(e))
 			}
 		}
 	}

@@ -6,18 +6,40 @@ import (
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 	"sigs.k8s.io/yaml"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 // MediaType is the content type of the answer.
 const MediaType = "application/yaml"
 
+// Views are the caches that name the Workspaces of a caller.
+type Views interface {
+	Workspaces(org string) []tenancy.Workspace
+	Index(user string) []v1alpha1.MembershipIndexEntry
+}
+
+// Name returns the name of the context of a Workspace. kubectl merges kubeconfigs and keeps the first entry of each
+// name, so no other Workspace of the Organization, and none that the caller can enter, has the same one.
+func Name(v Views, scope *tenancy.Scope, ws tenancy.Workspace) string {
+	name := rest.ContextName(scope.Org.Spec.DisplayName, ws.DisplayName)
+	for _, other := range v.Workspaces(scope.Org.UUID()) {
+		if other.UUID != ws.UUID && rest.ContextName(scope.Org.Spec.DisplayName, other.DisplayName) == name {
+			return rest.DistinctContextName(name, ws.UUID)
+		}
+	}
+	for _, e := range v.Index(scope.User) {
+		if e.WorkspaceUUID != "" && e.WorkspaceUUID != ws.UUID && rest.ContextName(e.OrgDisplayName, e.WorkspaceDisplayName) == name {
+			return rest.DistinctContextName(name, ws.UUID)
+		}
+	}
+	return name
+}
+
 // Write answers with the kubeconfig of a Workspace. externalURL is the URL of the hub, without
-// a trailing slash, and ca the PEM bundle that clients trust.
-func Write(w http.ResponseWriter, code int, externalURL string, ca []byte, ws tenancy.Workspace, auth clientcmdv1.AuthInfo) error {
-	// kubectl merges kubeconfigs and keeps the first entry of each name, so each Workspace
-	// has its own names.
-	context := "kedge-" + ws.UUID
+// a trailing slash, ca the PEM bundle that clients trust, and context the name of all entries.
+func Write(w http.ResponseWriter, code int, externalURL string, ca []byte, context string, ws tenancy.Workspace, auth clientcmdv1.AuthInfo) error {
 	raw, err := yaml.Marshal(clientcmdv1.Config{
 		APIVersion: clientcmdv1.SchemeGroupVersion.Version, Kind: "Config", CurrentContext: context,
 		Clusters: []clientcmdv1.NamedCluster{{Name: context, Cluster: clientcmdv1.Cluster{
