@@ -71,7 +71,7 @@ func (b *bots) createCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			made, err := w.Bots().Create(cmd.Context(), rest.CreateBotRequest{DisplayName: args[0], Role: rest.Role(as.value)}, client.Once())
+			made, err := w.Bots().Create(cmd.Context(), rest.CreateBotRequest{DisplayName: args[0], Role: rest.Role(as.value)}, client.Waiting(b.beingMade("bot")))
 			if err != nil {
 				return err
 			}

@@ -182,3 +182,15 @@ func TestBots_withATokenThatEndsSoonAreWarnedOf(t *testing.T) {
 	require.Zero(t, code, errOut)
 	require.Equal(t, "Warning: a token of the bot Soon ends in 13 days; to see which one, run: kedge bots tokens list "+botUUID+"\n", errOut)
 }
+
+func TestBots_thatAreBeingMadeAreWaitedFor(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.inWorkspace(t)
+	b.answer("POST "+botsPath, http.StatusAccepted, strings.Replace(aBot, "Ready", "Progressing", 1))
+	b.answer("GET "+botPath, http.StatusOK, aBot)
+	code, out, errOut := b.run(t, "bots", "create", "CI", "-o", "name")
+	require.Zero(t, code, errOut)
+	require.Equal(t, botUUID+"\n", out)
+	require.Contains(t, errOut, "bot "+botUUID+" is still being made")
+}

@@ -191,7 +191,11 @@ An invitation that kedge invitations lists can be accepted by its ID.`,
 			if m.WorkspaceUUID != "" {
 				next = "kedge workspaces use " + m.WorkspaceUUID + " --org " + m.OrgUUID
 			}
-			fmt.Fprintf(a.Err, "You are a member now, as %s. To work there, run: %s\n", m.Role, next)
+			text := "You are a member now, as %s. To work there, run: %s\n"
+			if m.Code == http.StatusAccepted {
+				text = "The hub is still making you a member, as %s; in a moment you can work there: %s\n"
+			}
+			fmt.Fprintf(a.Err, text, m.Role, next)
 			return a.print(output, m.Raw, table{{"ORGANIZATION", "orgUUID"}, {"WORKSPACE", "workspaceUUID"}, {"ROLE", "role"}, {"SINCE", "since"}})
 		},
 	}

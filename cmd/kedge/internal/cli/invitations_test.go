@@ -114,3 +114,14 @@ func TestInvite_sendsTheEndOfTheMembership(t *testing.T) {
 	require.Equal(t, "viewer", body.Role)
 	require.WithinDuration(t, time.Now().Add(90*24*time.Hour), body.MembershipExpiresAt, time.Minute)
 }
+
+func TestInvitations_acceptThatTakesTimeSaysSo(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.login(t)
+	b.answer("POST /api/invitations/"+invited+"/accept", http.StatusAccepted, accepted)
+	code, _, errOut := b.run(t, "invitations", "accept", b.URL+"/ui/invitations/"+invited+"#the-secret")
+	require.Zero(t, code, errOut)
+	require.Contains(t, errOut, "still making you a member")
+	require.NotContains(t, errOut, "member now")
+}

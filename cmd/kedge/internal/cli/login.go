@@ -103,7 +103,7 @@ func (a *app) login(ctx context.Context, o loginOptions) error {
 		name = describeBot(who)
 	}
 	a.warnBot(who)
-	fmt.Fprintf(a.Out, "Logged in to %s as %s.\n%s\n", login.Server, name, nextStep(who))
+	fmt.Fprintf(a.Out, "Logged in to %s as %s.\n%s\n", login.Server, name, nextStep(who, login))
 	return nil
 }
 
@@ -233,12 +233,15 @@ func (a *app) accept(ctx context.Context, login *config.Profile) (*rest.Me, erro
 	login.Person = who.Name
 	if who.Kind == botKind {
 		login.Bot, login.Org, login.Workspace, login.ExpiresAt = who.UUID, who.Org, who.Workspace, who.ExpiresAt.Time
+	} else {
+		first := a.firstPlace(ctx, api, who)
+		login.Org, login.Workspace = first.Org, first.Workspace
 	}
 	return who, a.storeLogin(ctx, login)
 }
 
 // storeLogin stores a login as the current profile and ends the session that it replaces. The choice of
-// an organization and a workspace stays if the person is the same.
+// an organization and a workspace stays if the person is the same and made one.
 func (a *app) storeLogin(ctx context.Context, login *config.Profile) error {
 	path, err := config.Path(a.configFile, a.Getenv)
 	if err != nil {
@@ -251,7 +254,7 @@ func (a *app) storeLogin(ctx context.Context, login *config.Profile) error {
 			return err
 		}
 		before = c.Profiles[name]
-		if before != nil && before.Bot == "" && login.Bot == "" && before.Person == login.Person {
+		if before != nil && before.Bot == "" && login.Bot == "" && before.Person == login.Person && before.Org != "" {
 			login.Org, login.Workspace = before.Org, before.Workspace
 		}
 		c.Current, c.Profiles[name] = name, login
@@ -300,17 +303,4 @@ func (a *app) token(file string) (string, error) {
 		return "", fmt.Errorf("no token: give --token-file or $KEDGE_TOKEN; %w", errUsage)
 	}
 	return token, nil
-}
-
-// nextStep says what a person or a program does after a login.
-func nextStep(who *rest.Me) string {
-	switch {
-	case who.Kind == botKind:
-		return "To use kubectl, run: kedge kubeconfig > kubeconfig"
-	case who.DeletionRequestedAt != nil:
-		return "Your account is deleted. To bring it back, run: kedge me undelete"
-	case who.Registration == "Pending":
-		return "Your registration waits for approval; until then you can use no workspace."
-	}
-	return "To see your organizations, run: kedge orgs. To use kubectl, run: kedge kubeconfig --all --merge"
 }

@@ -133,15 +133,7 @@ func (k *kind[T, C, U]) createCommand() *cobra.Command {
 				return err
 			}
 			fmt.Fprintf(k.Err, "Creating %s %q ...\n", k.noun, args[0])
-			waiting := func(a *client.Response) bool {
-				var made tenant
-				if json.Unmarshal(a.Body, &made) != nil || made.UUID == "" {
-					return false
-				}
-				fmt.Fprintf(k.Err, "%s %s is still being made; Ctrl-C stops waiting, not the making ...\n", k.noun, made.UUID)
-				return true
-			}
-			o, err := all.Create(cmd.Context(), body, client.Waiting(waiting))
+			o, err := all.Create(cmd.Context(), body, client.Waiting(k.beingMade(k.noun)))
 			if err != nil {
 				return ofArgument(err, "displayName", "NAME")
 			}
@@ -163,6 +155,18 @@ func (k *kind[T, C, U]) createCommand() *cobra.Command {
 	}
 	k.output.flag(cmd)
 	return cmd
+}
+
+// beingMade tells people that an object with a UUID is not ready yet, and has the client wait for it.
+func (a *app) beingMade(noun string) func(*client.Response) bool {
+	return func(answer *client.Response) bool {
+		var made tenant
+		if json.Unmarshal(answer.Body, &made) != nil || made.UUID == "" {
+			return false
+		}
+		fmt.Fprintf(a.Err, "%s %s is still being made; Ctrl-C stops waiting, not the making ...\n", noun, made.UUID)
+		return true
+	}
 }
 
 func (k *kind[T, C, U]) useCommand() *cobra.Command {
