@@ -18,11 +18,15 @@ type Admins struct{ Users, Groups []string }
 // nobody could approve the first one. Only what the operator or the issuer decides counts: the
 // name of a User, the preferred username and the email address are the choice of the person.
 func (a Admins) Has(id *auth.Identity) bool {
-	name := id.Subject
-	if id.Issuer != auth.StaticIssuer {
-		name = id.Issuer + "#" + id.Subject
+	return slices.Contains(a.Users, AdminName(id)) || slices.ContainsFunc(id.Groups, func(g string) bool { return slices.Contains(a.Groups, g) })
+}
+
+// AdminName returns the name by which --admin-user names a person.
+func AdminName(id *auth.Identity) string {
+	if id.Issuer == auth.StaticIssuer {
+		return id.Subject
 	}
-	return slices.Contains(a.Users, name) || slices.ContainsFunc(id.Groups, func(g string) bool { return slices.Contains(a.Groups, g) })
+	return id.Issuer + "#" + id.Subject
 }
 
 // RequirePlatformAdmin refuses callers who are not platform admins.

@@ -53,7 +53,7 @@ func (a *Auditor) SignUp(users Users, people People, registration string, limit 
 		case there && !approved:
 			return u, nil
 		case !approved && registration == RegistrationClosed:
-			return nil, a.refuseSignUp(ctx, e, "this hub takes nobody new; ask a platform admin")
+			return nil, a.refuseSignUp(ctx, e, "this hub takes nobody new; ask a platform admin, and name yourself "+AdminName(id))
 		case !there && taken:
 			return nil, a.refuseSignUp(ctx, e, "another person already has this username; ask a platform admin")
 		case !approved && registration == RegistrationApproval:

@@ -4,10 +4,14 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // User is the caller's own account.
 type User struct {
-	Answer           `json:"-"`
-	Name             string `json:"name"`
-	DisplayName      string `json:"displayName"`
-	Email            string `json:"email"`
+	Answer      `json:"-"`
+	Name        string `json:"name"`
+	DisplayName string `json:"displayName"`
+	Email       string `json:"email"`
+	// Issuer and Subject identify the person: --admin-user names them {issuer}#{subject}, and people of the
+	// token file, whose issuer is static, by the subject.
+	Issuer           string `json:"issuer"`
+	Subject          string `json:"subject"`
 	Phase            string `json:"phase"`
 	PersonalOrg      string `json:"personalOrg"`
 	DefaultWorkspace string `json:"defaultWorkspace"`

@@ -79,7 +79,7 @@ func (h *Handler) person(ctx context.Context, id *auth.Identity) (*v1alpha1.User
 	case v1alpha1.RegistrationPending:
 		return user, &refusal{
 			code: accessDenied, status: http.StatusForbidden, title: "Your registration waits for approval",
-			message: "your registration waits for the approval of a platform admin; log in again when it is approved",
+			message: "your registration waits for the approval of a platform admin, to whom you are " + httpmw.AdminName(id) + "; log in again when it is approved",
 		}
 	case v1alpha1.RegistrationRejected:
 		return user, errs.New(errs.Forbidden, "your registration was rejected; ask a platform admin")

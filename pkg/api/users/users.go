@@ -46,7 +46,7 @@ func (h *Handler) Mount(r chi.Router) {
 func (h *Handler) viewOf(u *v1alpha1.User, caller *httpmw.Caller) rest.User {
 	given := h.givenTo(u)
 	v := rest.User{
-		Name: u.Name, DisplayName: u.Spec.DisplayName, Email: u.Spec.Email,
+		Name: u.Name, DisplayName: u.Spec.DisplayName, Email: u.Spec.Email, Issuer: u.Spec.Issuer, Subject: u.Spec.Subject,
 		Phase: string(given.phase), PersonalOrg: given.org, DefaultWorkspace: given.workspace,
 		OrgQuota:            rest.Quota{Limit: tenancy.Limit(u.Spec.OrgQuota, h.DefaultOrgQuota), Used: tenancy.Used(u.Spec.OrgClaims, h.Views.OrgsCreatedBy(u.Name))},
 		PlatformAdmin:       caller.PlatformAdmin,

@@ -100,7 +100,7 @@ func (f *fixture) patch(as, body string) apitest.Answer {
 // bob is the complete answer for apitest.Member.
 const bob = `{
 	"name": "bob", "displayName": "Display of bob", "email": "bob@example.com", "personalOrg": "", "defaultWorkspace": "",
-	"phase": "Progressing", "orgQuota": {"limit": 10, "used": 0}, "platformAdmin": false, "auditor": false, "registration": "Approved"
+	"issuer": "static", "subject": "bob", "phase": "Progressing", "orgQuota": {"limit": 10, "used": 0}, "platformAdmin": false, "auditor": false, "registration": "Approved"
 }`
 
 func TestMe_isAnsweredWithExactlyItsFields(t *testing.T) {
@@ -120,7 +120,7 @@ func TestMe_isAnsweredWithExactlyItsFields(t *testing.T) {
 	answer.Object(t, http.StatusOK)
 	require.JSONEq(t, `{
 		"name": "alice", "displayName": "Display of alice", "email": "alice@example.com",
-		"personalOrg": "", "defaultWorkspace": "", "phase": "Progressing",
+		"issuer": "static", "subject": "alice", "personalOrg": "", "defaultWorkspace": "", "phase": "Progressing",
 		"orgQuota": {"limit": 3, "used": 1}, "platformAdmin": false, "auditor": false, "registration": "Approved",
 		"deletionRequestedAt": "2026-03-01T12:00:00Z", "purgeAt": "2026-03-31T12:00:00Z"
 	}`, answer.Body)

@@ -31,7 +31,10 @@ func whoami(ctx context.Context, api *client.Client) (*rest.Me, error) {
 
 // whoColumns are those of kedge whoami.
 var whoColumns = table{{"NAME", "name"}, {"DISPLAY NAME", "displayName"}, {"EMAIL", "email"},
-	{"HUB", "hub"}, {"PROFILE", "profile"}, {"LOGIN EXPIRES", "loginExpiresAt"}}
+	{"HUB", "hub"}, {"PROFILE", "profile"}, {"LOGIN EXPIRES", "loginExpiresAt"}, {"ADMIN USER", "adminUser", wide}}
+
+// staticIssuer is the issuer of the people of a token file.
+const staticIssuer = "static"
 
 // botWhoColumns are those for a bot.
 var botWhoColumns = table{{"BOT", "uuid"}, {"ROLE", "role"}, {"WORKSPACE", "workspace"}, {"ORGANIZATION", "org"}, {"HUB", "hub"}, {"PROFILE", "profile"}, {"LOGIN EXPIRES", "loginExpiresAt"}}
@@ -40,7 +43,8 @@ func (a *app) whoamiCommand() *cobra.Command {
 	var output format
 	cmd := &cobra.Command{
 		Use: "whoami", Short: "Show who you are, to which hub, and until when", Args: noArgs,
-		Example: "  kedge whoami\n  kedge whoami -o json",
+		Long:    "Show who you are, to which hub, and until when. With -o wide it shows the name by which the\noperator of the hub can make you a platform admin (--admin-user).",
+		Example: "  kedge whoami\n  kedge whoami -o wide\n  kedge whoami -o json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := a.session(cmd.Context())
 			if err != nil {
@@ -58,6 +62,12 @@ func (a *app) whoamiCommand() *cobra.Command {
 			if person.Kind == botKind {
 				a.warnBot(person)
 				return a.printValue(output, who, botWhoColumns)
+			}
+			switch {
+			case person.Issuer == staticIssuer:
+				who["adminUser"] = person.Subject
+			case person.Subject != "":
+				who["adminUser"] = person.Issuer + "#" + person.Subject
 			}
 			return a.printValue(output, who, whoColumns)
 		},

@@ -5,7 +5,7 @@ import { h, named, note } from '../lib/dom.js';
 import { editor } from '../lib/edit.js';
 import { badge, browser, left, moment } from '../lib/format.js';
 import { orgOf, session } from '../lib/session.js';
-import { action, button, confirmDialog, form, heading, table } from '../lib/ui.js';
+import { action, button, confirmDialog, copyButton, form, heading, table } from '../lib/ui.js';
 
 /** @param {import('../app.js').Page} page */
 export async function render(page) {
@@ -18,6 +18,8 @@ export async function render(page) {
   const saved = h('div', { role: 'status' });
   const save = editor({ path: '/api/users/me', etag, seen: me, theirs: page.reload, signal, shown: [{ label: 'Name', of: (m) => m.displayName }] });
   const personal = orgOf(me.personalOrg);
+  // As --admin-user names people.
+  const identity = me.issuer === 'static' ? me.subject : `${me.issuer}#${me.subject}`;
   page.show(
     heading('Your account', [named(me.displayName || me.name)]),
     h('section', { class: 'card' }, h('h2', {}, 'About you'), saved, form({
@@ -28,6 +30,7 @@ export async function render(page) {
       },
     }), h('dl', {},
       h('dt', {}, 'User name'), h('dd', {}, h('code', {}, me.name)),
+      h('dt', {}, 'For the operator'), h('dd', {}, h('code', {}, identity), ' ', copyButton(identity)),
       h('dt', {}, 'Email'), h('dd', {}, me.email ? h('bdi', {}, me.email) : '–'),
       h('dt', {}, 'Personal organization'), h('dd', {}, personal ? h('a', { href: `/ui/orgs/${personal.uuid}` }, named(personal.name)) : '–'),
       h('dt', {}, 'Organizations created'), h('dd', {}, `${me.orgQuota.used} of ${me.orgQuota.limit}`))),
