@@ -42,6 +42,17 @@ func (v *Views) WorkspacesBinding(ref v1alpha1.APIExportRef) (found []Key) {
 	return found
 }
 
+// WorkspacesEnabling returns the number of child Workspaces with a binding that names the APIExport by this
+// path: of the Organization in a logical cluster, or of all without one.
+func (v *Views) WorkspacesEnabling(ref v1alpha1.APIExportRef, org string) (n int) {
+	for _, key := range v.WorkspacesBinding(ref) {
+		if org == "" || key.Cluster == org {
+			n++
+		}
+	}
+	return n
+}
+
 // MemberResources are the resources of the API of a binding in a child Workspace that members
 // may write, as tenancy.MemberResources defines them. None means all.
 func (v *Views) MemberResources(cluster string, b *kcpapisv1alpha2.APIBinding) []string {

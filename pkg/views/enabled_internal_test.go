@@ -31,6 +31,9 @@ func TestEnabled_findsTheWorkspacesOfAnExport(t *testing.T) {
 	publish(nil, two)
 	publish(nil, binding("access", tenancy.ExportAccess))
 	require.Equal(t, []Key{{"acme", wsUUID}}, v.WorkspacesBinding(ref))
+	for org, n := range map[string]int{"acme": 1, "": 1, "globex": 0} {
+		require.Equal(t, n, v.WorkspacesEnabling(ref, org), org)
+	}
 	require.Empty(t, v.WorkspacesBinding(v1alpha1.APIExportRef{Path: "root:p:" + tenancy.ExportAccess, Name: tenancy.ExportAccess}), "all Workspaces bind it")
 	publish(one, nil)
 	require.Len(t, v.WorkspacesBinding(ref), 1)

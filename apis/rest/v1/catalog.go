@@ -91,6 +91,9 @@ type CatalogEntry struct {
 	Entry
 	// OrgDisplayName is the name of the organization, for platform admins.
 	OrgDisplayName string `json:"orgDisplayName,omitempty"`
+	// Workspaces is the number of workspaces of the organization that enabled the API or, for a global
+	// entry, of all.
+	Workspaces int `json:"workspaces"`
 }
 
 // The states of a provider in a workspace.

@@ -24,6 +24,9 @@ type Catalog interface {
 	CatalogEntriesOf(org string) []*v1alpha1.CatalogEntry
 	// CatalogClusters returns the logical clusters in which there are entries with a slug.
 	CatalogClusters(slug string) []string
+	// WorkspacesEnabling counts the child Workspaces that bind an export: those of the Organization in a
+	// logical cluster, or all without one.
+	WorkspacesEnabling(ref v1alpha1.APIExportRef, org string) int
 }
 
 // Orgs are the caches that platform admins look through for the entries of all Organizations.
@@ -186,7 +189,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request, p owner) error {
 	for _, p := range owners {
 		for _, e := range h.Catalog.CatalogEntriesOf(p.uuid()) {
 			if e.DeletionTimestamp.IsZero() {
-				items = append(items, p.view(e))
+				items = append(items, h.view(p, e))
 			}
 		}
 	}
@@ -214,17 +217,21 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request, p owner) error {
 	if err != nil {
 		return err
 	}
-	return answer(w, http.StatusOK, e, p)
+	return h.answer(w, http.StatusOK, e, p)
 }
 
-func answer(w http.ResponseWriter, code int, e *v1alpha1.CatalogEntry, p owner) error {
+func (h *Handler) answer(w http.ResponseWriter, code int, e *v1alpha1.CatalogEntry, p owner) error {
 	httpapi.Tag(w, e.ResourceVersion)
-	return httpapi.Write(w, code, p.view(e))
+	return httpapi.Write(w, code, h.view(p, e))
 }
 
 // view is an entry of the owner in an answer.
-func (p owner) view(e *v1alpha1.CatalogEntry) rest.CatalogEntry {
-	v := rest.CatalogEntry{Entry: wire.Entry(e, p.org())}
+func (h *Handler) view(p owner, e *v1alpha1.CatalogEntry) rest.CatalogEntry {
+	in := ""
+	if org := p.org(); org != nil {
+		in = org.ClusterID
+	}
+	v := rest.CatalogEntry{Entry: wire.Entry(e, p.org()), Workspaces: h.Catalog.WorkspacesEnabling(e.Spec.APIExport, in)}
 	if p.tenant != nil {
 		v.OrgDisplayName = p.tenant.Spec.DisplayName
 	}

@@ -49,7 +49,7 @@ func TestCreate_publishesAnEntry(t *testing.T) {
 	require.Equal(t, inAcme+"/"+name, a.Header.Get("Location"))
 	require.NotEmpty(t, a.Header.Get("ETag"))
 	require.Equal(t, map[string]any{
-		"uuid": name, "slug": "widgets", "displayName": "Widgets", "description": "Things", "version": "v1", "scope": "Org", "org": apitest.Acme,
+		"uuid": name, "slug": "widgets", "displayName": "Widgets", "workspaces": 2.0, "description": "Things", "version": "v1", "scope": "Org", "org": apitest.Acme,
 		"apiExport": map[string]any{"path": provider, "name": "widgets"}, "backend": map[string]any{"url": "https://widgets.example.org"},
 		"ui": map[string]any{"iconURL": svgIcon}, "memberResources": []any{"widgets"},
 		"createdAt": "2026-03-01T12:00:00Z", "createdBy": apitest.Admin, "phase": "Ready", "conditions": []any{}, "resources": []any{},

@@ -119,6 +119,14 @@ func (w *world) CatalogEntryNamed(name string) (*v1alpha1.CatalogEntry, string, 
 	return nil, "", false
 }
 
+// WorkspacesEnabling says that two Workspaces of an Organization, and three in all, enabled everything.
+func (w *world) WorkspacesEnabling(_ v1alpha1.APIExportRef, org string) int {
+	if org == acmeCluster {
+		return 2
+	}
+	return 3
+}
+
 func (w *world) CatalogClusters(slug string) (clusters []string) {
 	for cluster, in := range w.held {
 		for _, e := range in {

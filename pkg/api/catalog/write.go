@@ -83,7 +83,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request, p owner) error 
 	}
 	code := h.Made(r, p.refs(), func() bool { return seen() && reconciled(e) }, seen)
 	w.Header().Set("Location", strings.TrimSuffix(r.URL.Path, "/")+"/"+name)
-	return answer(w, code, e, p)
+	return h.answer(w, code, e, p)
 }
 
 // force reports whether a Global entry takes its slug from the Organizations that have it.
@@ -272,7 +272,7 @@ func (h *Handler) replace(w http.ResponseWriter, r *http.Request, p owner) error
 			*changed = seen
 			return true
 		},
-		View: func(e *v1alpha1.CatalogEntry) (any, string) { return p.view(e), e.ResourceVersion },
+		View: func(e *v1alpha1.CatalogEntry) (any, string) { return h.view(p, e), e.ResourceVersion },
 	}.Serve(w, r, &h.Deps)
 }
 

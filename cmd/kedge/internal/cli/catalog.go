@@ -16,7 +16,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
-var entryColumns = table{{"SLUG", "slug"}, {"DISPLAY NAME", "displayName"}, {"SCOPE", "scope"}, {"VERSION", "version"}, {"PHASE", "phase"}, {"CREATED", "createdAt"}, {"CREATED BY", "createdBy"},
+var entryColumns = table{{"SLUG", "slug"}, {"DISPLAY NAME", "displayName"}, {"SCOPE", "scope"}, {"VERSION", "version"}, {"PHASE", "phase"}, {"WORKSPACES", "workspaces"}, {"CREATED", "createdAt"}, {"CREATED BY", "createdBy"},
 	{"UUID", "uuid", wide}, {"EXPORT PATH", "apiExport", wide}}
 
 // maxEntry is the maximum size of a file with an entry, in bytes.

@@ -14,7 +14,7 @@ import (
 const (
 	entryUUID = "1781b49f-55f1-5980-a3d4-e2c16492068b"
 	entryPath = orgPath + "/catalog/" + entryUUID
-	anEntry   = `{"uuid":"` + entryUUID + `","slug":"widgets","displayName":"Widgets","scope":"Org","version":"v1","phase":"Ready","createdAt":"2026-11-02T00:00:00Z","createdBy":"alice",` +
+	anEntry   = `{"uuid":"` + entryUUID + `","slug":"widgets","displayName":"Widgets","scope":"Org","version":"v1","phase":"Ready","workspaces":3,"createdAt":"2026-11-02T00:00:00Z","createdBy":"alice",` +
 		`"apiExport":{"path":"root:kedge:orgs:o:w","name":"widgets.example.org"},"claims":[{"group":"","resource":"configmaps","verbs":["get","list"],"dangerous":false},` +
 		`{"group":"","resource":"secrets","verbs":["*"],"dangerous":true}],"resources":[{"group":"widgets.example.org","resource":"widgets"}]}`
 	spec = `"slug":"widgets","displayName":"Widgets","apiExport":{"path":"root:kedge:providers:widgets","name":"widgets.example.org"}`
@@ -29,8 +29,8 @@ func TestCatalog_listsAndShowsEntries(t *testing.T) {
 	b.answer("GET /api/admin/catalog", http.StatusOK, `{"items":[]}`)
 	code, out, errOut := b.run(t, "catalog")
 	require.Zero(t, code, errOut)
-	require.Equal(t, "SLUG      DISPLAY NAME   SCOPE   VERSION   PHASE   CREATED                CREATED BY\n"+
-		"widgets   Widgets        Org     v1        Ready   2026-11-02T00:00:00Z   alice\n", out)
+	require.Equal(t, "SLUG      DISPLAY NAME   SCOPE   VERSION   PHASE   WORKSPACES   CREATED                CREATED BY\n"+
+		"widgets   Widgets        Org     v1        Ready   3            2026-11-02T00:00:00Z   alice\n", out)
 	code, out, errOut = b.run(t, "catalog", "get", "widgets")
 	require.Zero(t, code, errOut)
 	require.Contains(t, strings.Join(strings.Fields(out), " "), "CLAIM VERBS DANGEROUS STATE configmaps get,list secrets * DANGEROUS RESOURCE OBJECTS widgets.example.org/widgets")

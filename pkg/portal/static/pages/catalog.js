@@ -31,6 +31,7 @@ export async function render(page) {
       { title: 'Slug', cell: (e) => h('code', {}, e.slug) },
       { title: 'Version', cell: (e) => (e.version ? h('bdi', {}, e.version) : '–') },
       { title: 'State', cell: (e) => phaseBadge(e.phase) },
+      { title: 'Enabled in', class: 'nowrap', cell: (e) => (e.workspaces === 1 ? '1 workspace' : `${e.workspaces} workspaces`) },
       { title: 'Published', cell: (e) => [date(e.createdAt), h('span', { class: 'second' }, 'by ', named(e.createdBy, 'the operator'))] },
     ], items, page.query.has('q') ? 'No entry has this name.' : ofOrgs ? 'No organization has published anything yet.' : [h('p', {}, 'Nothing is published yet.'), may && h('p', {}, 'Make an APIExport with kubectl, then publish it here.')]),
     pager,
