@@ -49,11 +49,15 @@ $(BIN)/kubectl: $(MODULE_TOOLS)/kubectl
 IMAGE := $(BIN)/image
 IMAGE_TAG ?= kedge-hub:$(VERSION)
 IMAGE_ARCH ?= $(shell go env GOARCH)
+PLATFORMS := linux-amd64 linux-arm64 darwin-amd64 darwin-arm64 windows-amd64 windows-arm64
 IMAGE_TIME := $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null || echo 0))
 
 image: ## make the container image, without a container engine: bin/image has an OCI layout and a tarball
 	CGO_ENABLED=0 GOOS=linux GOARCH=$(IMAGE_ARCH) go build -trimpath -buildvcs=false -ldflags '-s -w -buildid= $(LDFLAGS)' -o $(IMAGE)/programs/ ./cmd/kedge-hub ./cmd/kedge
-	cd deploy/image && go run . --out $(IMAGE) --tag $(IMAGE_TAG) --version $(VERSION) --arch $(IMAGE_ARCH) --created $(IMAGE_TIME) $(IMAGE)/programs/kedge-hub $(IMAGE)/programs/kedge
+	@rm -rf $(IMAGE)/downloads
+	@for platform in $(PLATFORMS); do echo "kedge for $$platform"; CGO_ENABLED=0 GOOS=$${platform%-*} GOARCH=$${platform#*-} \
+		go build -trimpath -buildvcs=false -ldflags '-s -w -buildid= $(LDFLAGS)' -o $(IMAGE)/downloads/$$platform/ ./cmd/kedge || exit 1; done
+	cd deploy/image && go run . --out $(IMAGE) --downloads $(IMAGE)/downloads --tag $(IMAGE_TAG) --version $(VERSION) --arch $(IMAGE_ARCH) --created $(IMAGE_TIME) $(IMAGE)/programs/kedge-hub $(IMAGE)/programs/kedge
 
 chart: ## package the Helm chart as bin/kedge-hub-{version}.tgz
 	cd test/chart && go run ./package --chart $(CURDIR)/deploy/chart --app-version $(VERSION) --out $(BIN)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"archive/tar"
+	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"io"
@@ -31,7 +32,7 @@ func made(t *testing.T) (string, v1.Image) {
 	dir := whole
 	if dir == "" {
 		dir = t.TempDir()
-		must(t, run(options{out: dir, tag: "kedge-hub:test", version: "test", arch: runtime.GOARCH, programs: standIns(t)}))
+		must(t, run(options{out: dir, tag: "kedge-hub:test", version: "test", arch: runtime.GOARCH, programs: standIns(t), downloads: offered(t)}))
 	}
 	path, err := layout.FromPath(filepath.Join(dir, "oci"))
 	must(t, err)
@@ -45,6 +46,24 @@ func made(t *testing.T) (string, v1.Image) {
 	image, err := path.Image(manifest.Manifests[0].Digest)
 	must(t, err)
 	return dir, image
+}
+
+// platforms are those of the programs that the hub offers.
+var platforms = []string{"darwin-amd64", "darwin-arm64", "linux-amd64", "linux-arm64", "windows-amd64", "windows-arm64"}
+
+// offered returns a folder with something in place of the programs that the hub offers.
+func offered(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, platform := range platforms {
+		must(t, os.Mkdir(filepath.Join(dir, platform), 0o700))
+		name := "kedge"
+		if strings.HasPrefix(platform, "windows") {
+			name = "kedge.exe"
+		}
+		must(t, os.WriteFile(filepath.Join(dir, platform, name), []byte("program for "+platform), 0o600))
+	}
+	return dir
 }
 
 // standIns returns kedge under the names of both programs.
@@ -142,6 +161,9 @@ func TestImage_runsAsItsUserWithAReadOnlyRoot(t *testing.T) {
 	_, image := made(t)
 	root, names := unpack(t, image)
 	want := "etc/group etc/passwd etc/ssl/certs/ca-certificates.crt kedge kedge-hub usr/share/doc/kedge-hub/sbom.spdx.json"
+	for _, platform := range platforms {
+		want += " " + downloadsDir + "/kedge-" + platform + ".tar.gz"
+	}
 	if got := strings.Join(slices.Sorted(slices.Values(names)), " "); got != want {
 		t.Fatalf("it has the files %s", got)
 	}
@@ -197,6 +219,28 @@ func TestBuild_sameProgramsMakeTheSameImage(t *testing.T) {
 	}
 	if digest(1) == digest(2) {
 		t.Error("the time is not in the image")
+	}
+}
+
+func TestDownloads_areProgramsInArchives(t *testing.T) {
+	_, image := made(t)
+	config, err := image.ConfigFile()
+	must(t, err)
+	if !slices.Contains(config.Config.Env, "KEDGE_HUB_DOWNLOADS_DIR=/"+downloadsDir) {
+		t.Error("the hub does not offer its programs")
+	}
+	root, _ := unpack(t, image)
+	for _, platform := range platforms {
+		packed, err := os.Open(filepath.Join(root, downloadsDir, "kedge-"+platform+".tar.gz"))
+		must(t, err)
+		zipped, err := gzip.NewReader(packed)
+		must(t, err)
+		h, err := tar.NewReader(zipped).Next()
+		must(t, err)
+		if want := strings.HasPrefix(platform, "windows"); strings.HasSuffix(h.Name, ".exe") != want || h.Mode != 0o755 || h.Size == 0 {
+			t.Errorf("%s has %s with mode %o and %d bytes", platform, h.Name, h.Mode, h.Size)
+		}
+		must(t, packed.Close())
 	}
 }
 

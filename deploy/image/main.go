@@ -1,6 +1,7 @@
 // Command image makes the container image of kedge-hub without a container engine: an OCI image
 // layout and a tarball that container engines load. The image has the static programs, the CA
-// certificates of Mozilla, a user and a data folder, and nothing else. The same programs give the
+// certificates of Mozilla, the kedge programs that the hub offers for download, a user and a data
+// folder, and nothing else. The same programs give the
 // same image, byte by byte.
 package main
 
@@ -25,8 +26,10 @@ import (
 // options are the flags.
 type options struct {
 	out, tag, version, arch string
-	created                 int64
-	programs                []string
+	// downloads is the folder of the programs for people's computers, or empty.
+	downloads string
+	created   int64
+	programs  []string
 }
 
 func main() {
@@ -35,6 +38,7 @@ func main() {
 	flag.StringVar(&o.tag, "tag", "kedge-hub:dev", "name of the image in the tarball")
 	flag.StringVar(&o.version, "version", "dev", "version of the programs")
 	flag.StringVar(&o.arch, "arch", "amd64", "architecture of the programs, as GOARCH")
+	flag.StringVar(&o.downloads, "downloads", "", "folder of the kedge programs that the hub offers to people, with a folder OS-ARCH for each platform")
 	flag.Int64Var(&o.created, "created", 0, "time of the image in seconds since 1970")
 	flag.Parse()
 	o.programs = flag.Args()
@@ -105,6 +109,11 @@ func build(o options) (v1.Image, []byte, error) {
 		}
 		programs = append(programs, file{path: filepath.Base(program), mode: 0o555, content: content})
 	}
+	offered, err := downloads(o.downloads, created)
+	if err != nil {
+		return nil, nil, err
+	}
+	programs = append(programs, offered...)
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	for _, files := range [][]file{base, programs} {
 		layer, err := newLayer(files, created)
@@ -140,6 +149,9 @@ func build(o options) (v1.Image, []byte, error) {
 			"org.opencontainers.image.version":     strings.TrimSpace(o.version),
 			"org.opencontainers.image.created":     created.Format(time.RFC3339),
 		},
+	}
+	if len(offered) > 0 {
+		config.Config.Env = append(config.Config.Env, "KEDGE_HUB_DOWNLOADS_DIR=/"+downloadsDir)
 	}
 	image, err = mutate.ConfigFile(image, config)
 	return image, sbom, err

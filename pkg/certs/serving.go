@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -98,6 +99,23 @@ func (s *Serving) TLS() *tls.Config {
 
 // CA returns the CA that clients trust.
 func (s *Serving) CA() []byte { return s.current.Load().CAPEM }
+
+// VerifiedBy reports whether roots, nil for those of the system, verify the certificate. Then clients need no
+// CA of the hub's.
+func (s *Serving) VerifiedBy(roots *x509.CertPool, now time.Time) bool {
+	chain := s.current.Load().Certificate
+	if chain.Leaf == nil {
+		return false
+	}
+	between := x509.NewCertPool()
+	for _, raw := range chain.Certificate[1:] {
+		if c, err := x509.ParseCertificate(raw); err == nil {
+			between.AddCert(c)
+		}
+	}
+	_, err := chain.Leaf.Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, CurrentTime: now})
+	return err == nil
+}
 
 // NotAfter returns the time at which the serving certificate expires.
 func (s *Serving) NotAfter() time.Time { return s.current.Load().NotAfter() }

@@ -47,6 +47,17 @@ func TestOwnCertificate_isRenewedWhileTheHubRuns(t *testing.T) {
 	require.NoError(t, err)
 }
 
+func TestServingCertificate_isVerifiedByItsCA(t *testing.T) {
+	t.Parallel()
+	s, err := certs.NewServing(certs.Options{Dir: t.TempDir(), ExternalURL: "https://127.0.0.1:9443", ListenAddress: "127.0.0.1:9443"}, time.Now())
+	require.NoError(t, err)
+	roots := x509.NewCertPool()
+	require.False(t, s.VerifiedBy(roots, time.Now()))
+	require.False(t, s.VerifiedBy(nil, time.Now()), "the system does not know it")
+	roots.AppendCertsFromPEM(s.CA())
+	require.True(t, s.VerifiedBy(roots, time.Now()))
+}
+
 func TestServingCertificate_isReplacedByItsFiles(t *testing.T) {
 	t.Parallel()
 	dir, next := t.TempDir(), t.TempDir()

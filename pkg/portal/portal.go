@@ -38,11 +38,15 @@ type file struct {
 }
 
 // Handler serves the portal.
-type Handler struct{ files map[string]file }
+type Handler struct {
+	files     map[string]file
+	ca        func() []byte
+	downloads *downloads
+}
 
 // New returns a Handler with the embedded files.
-func New() (*Handler, error) {
-	h := &Handler{files: map[string]file{}}
+func New(o Options) (*Handler, error) {
+	h := &Handler{files: map[string]file{}, ca: o.CA}
 	err := fs.WalkDir(embedded, "static", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -67,6 +71,9 @@ func New() (*Handler, error) {
 	})
 	if err != nil {
 		return nil, fmt.Errorf("portal: %w", err)
+	}
+	if h.downloads, err = newDownloads(o); err != nil {
+		return nil, fmt.Errorf("--downloads-dir: %w", err)
 	}
 	return h, nil
 }
@@ -105,6 +112,8 @@ func zip(plain []byte) ([]byte, error) {
 func (h *Handler) Mount(r chi.Router) {
 	r.Get("/", httpapi.Handle(h.root))
 	r.Get("/ui", httpapi.Handle(h.root))
+	r.Get(caPath, httpapi.Handle(h.serveCA))
+	r.Get(downloadsPath+"*", httpapi.Handle(h.serveDownload))
 	r.Get(prefix+"*", httpapi.Handle(h.serve))
 }
 
@@ -133,13 +142,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 		f = h.files[document]
 	}
 	header := w.Header()
-	header.Set("Content-Security-Policy", contentSecurityPolicy)
-	header.Set("Strict-Transport-Security", "max-age=31536000")
-	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("Referrer-Policy", "no-referrer")
-	header.Set("Cross-Origin-Opener-Policy", "same-origin")
-	header.Set("Cross-Origin-Resource-Policy", "same-origin")
-	header.Set("Cache-Control", "no-cache")
+	secure(header)
 	header.Set("Vary", "Accept-Encoding")
 	body, etag := f.plain, f.etag
 	zipped := acceptsGzip(r.Header.Get("Accept-Encoding"))
@@ -158,6 +161,17 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	_, _ = w.Write(body)
 	return nil
+}
+
+// secure sets the headers of all answers.
+func secure(header http.Header) {
+	header.Set("Content-Security-Policy", contentSecurityPolicy)
+	header.Set("Strict-Transport-Security", "max-age=31536000")
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	header.Set("Cache-Control", "no-cache")
 }
 
 // acceptsGzip reports whether an Accept-Encoding names gzip without refusing it.

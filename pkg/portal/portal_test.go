@@ -24,7 +24,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 
 func router(t *testing.T) http.Handler {
 	t.Helper()
-	h, err := portal.New()
+	h, err := portal.New(portal.Options{})
 	require.NoError(t, err)
 	r := chi.NewRouter()
 	r.Use(middleware.GetHead)

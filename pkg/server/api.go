@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/faroshq/kedge-hub/pkg/api/bots"
 	"github.com/faroshq/kedge-hub/pkg/api/invitations"
@@ -121,12 +122,22 @@ func (a *assembly) api(serving context.Context) error {
 		r.records, r.usage = reader, reader
 	}
 	if c.Portal {
-		if r.portal, err = portal.New(); err != nil {
+		if r.portal, err = portal.New(a.portal()); err != nil {
 			return err
 		}
 	}
 	a.app = r.router()
 	return nil
+}
+
+// portal returns what is served beside the pages. People need the CA where no computer knows it: it is the
+// hub's own, or a private one.
+func (a *assembly) portal() portal.Options {
+	o := portal.Options{DownloadsDir: a.hub.config.DownloadsDir, ExternalURL: a.hub.config.ExternalURL}
+	if !a.hub.certificate.VerifiedBy(nil, time.Now()) {
+		o.CA = a.hub.certificate.CA
+	}
+	return o
 }
 
 // writers returns the clients of requests that write: the store refuses what it has no room for.

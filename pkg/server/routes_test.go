@@ -48,12 +48,12 @@ func TestRoutes_refuseAllButPagesWithoutKcp(t *testing.T) {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
 	}
 	var err error
-	r.portal, err = portal.New()
+	r.portal, err = portal.New(portal.Options{})
 	require.NoError(t, err)
 	r.login = &login.Handler{}
 	app := r.router()
 	for path, code := range map[string]int{
-		"/ui": http.StatusSeeOther, "/ui/": http.StatusOK, "/ui/me": http.StatusOK,
+		"/ui": http.StatusSeeOther, "/ui/": http.StatusOK, "/ui/me": http.StatusOK, "/ui/downloads/": http.StatusOK, "/ui/ca.crt": http.StatusNotFound,
 		"/auth/authorize": http.StatusNotFound, "/.well-known/oauth-authorization-server": http.StatusNotFound,
 		"/uix": http.StatusServiceUnavailable, "/auth": http.StatusServiceUnavailable, "/authx/token": http.StatusServiceUnavailable,
 		"/api/users/me": http.StatusServiceUnavailable, "/api/nowhere": http.StatusServiceUnavailable, "/apis": http.StatusServiceUnavailable,

@@ -176,6 +176,9 @@ const (
 	// policy of the Workspace in the version of the hub. Ready does not wait for it; the proxy refuses writes of the
 	// guarded kinds with 503 until then.
 	ConditionPolicyEnforced = "PolicyEnforced"
+	// ConditionTemplateApplied, of child Workspaces, is True if the objects of the Workspace template are in
+	// place. Without a template no Workspace has it.
+	ConditionTemplateApplied = "TemplateApplied"
 )
 
 // Condition reasons.

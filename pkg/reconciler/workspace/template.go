@@ -15,13 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
-
-// ConditionTemplateApplied of a child Workspace is True if the objects of the Workspace
-// template are in place.
-const ConditionTemplateApplied = "TemplateApplied"
 
 const (
 	// reapply is the interval at which all objects are applied again. It is shorter than
@@ -107,7 +104,7 @@ var kindCRD = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResou
 // template is the step that applies the Template in a Workspace.
 type template struct{ *Template }
 
-func (*template) Condition() string { return ConditionTemplateApplied }
+func (*template) Condition() string { return v1alpha1.ConditionTemplateApplied }
 
 func (s *template) Reconcile(ctx context.Context, o *object) (controller.Result, error) {
 	if len(s.Objects) == 0 {

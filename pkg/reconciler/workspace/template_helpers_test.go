@@ -25,6 +25,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/yaml"
 
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/workspace"
@@ -191,7 +192,7 @@ func convergedTemplate(t *testing.T, manifests ...string) *templated {
 
 func (k *templated) condition(t *testing.T) metav1.Condition {
 	t.Helper()
-	c := meta.FindStatusCondition(tenancy.WorkspaceOf("", k.ws).Status.Conditions, workspace.ConditionTemplateApplied)
+	c := meta.FindStatusCondition(tenancy.WorkspaceOf("", k.ws).Status.Conditions, v1alpha1.ConditionTemplateApplied)
 	require.NotNil(t, c)
 	return *c
 }

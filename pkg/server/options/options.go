@@ -54,8 +54,7 @@ type Options struct {
 	OIDC OIDCOptions
 	// CI are the issuers of the ID tokens of jobs.
 	CI CIOptions
-	// Portal (--portal) serves the web pages below /ui/. Default true.
-	Portal bool
+	PortalOptions
 	AdminOptions
 
 	// BindableClusterRoles (--bindable-cluster-role) are the names of ClusterRoles that
@@ -167,7 +166,7 @@ func New() *Options {
 		GraceOptions:          GraceOptions{DeletionGrace: 720 * time.Hour, ExpiredWorkspaceGrace: 24 * time.Hour},
 		Registration:          httpmw.RegistrationOpen,
 		PersonalOrgs:          true,
-		Portal:                true,
+		PortalOptions:         PortalOptions{Portal: true},
 		PersonalOrgRole:       v1alpha1.RoleAdmin,
 		CreateTimeout:         10 * time.Second,
 		DrainTimeout:          20 * time.Second,
@@ -200,7 +199,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.TokenFile, "token-file", o.TokenFile, "CSV file of static tokens, token,username,uid,\"group1,group2\", for development and break-glass access. The embedded kcp uses it too; an external kcp needs the same file as --token-auth-file.")
 	o.OIDC.addFlags(fs)
 	o.CI.addFlags(fs)
-	fs.BoolVar(&o.Portal, "portal", o.Portal, "Serve the web portal at /ui/. With --token-file on a loopback address, people sign in to it with a token.")
+	o.PortalOptions.addFlags(fs)
 	o.AdminOptions.addFlags(fs)
 	fs.StringSliceVar(&o.BindableClusterRoles, "bindable-cluster-role", o.BindableClusterRoles, "Name of a ClusterRole of Workspaces that roles[] of a Membership can bind although kedge:workspace:admin does not cover its rules. Can be repeated.")
 	fs.StringVar(&o.RootWorkspace, "root-workspace", o.RootWorkspace, "Path of the root workspace of the hub's tree. It is created if it does not exist.")
@@ -347,6 +346,7 @@ func (o Options) Complete() (Config, error) {
 		o.AuditLogFile = audit.DefaultFile(o.DataDir)
 	}
 	o.Records.complete(fail, o.KCPKubeconfig == "", o.DataDir, o.AuditLogFile)
+	o.PortalOptions.complete(fail)
 	issuer := o.OIDC.complete(fail)
 	o.CI.complete(fail)
 	trusted := o.Limits.complete(fail)
