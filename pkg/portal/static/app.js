@@ -6,6 +6,7 @@ import { announce, h } from './lib/dom.js';
 import { load, orgOf, session, signOut } from './lib/session.js';
 import { errorNote, heading } from './lib/ui.js';
 import './lib/switcher.js';
+import { mark } from './lib/waiting.js';
 import * as activity from './pages/activity.js';
 import * as admin from './pages/admin.js';
 import * as adminorgs from './pages/adminorgs.js';
@@ -16,6 +17,7 @@ import * as catalog from './pages/catalog.js';
 import * as deleted from './pages/deleted.js';
 import * as deletions from './pages/deletions.js';
 import * as entry from './pages/entry.js';
+import * as firststeps from './pages/firststeps.js';
 import * as invitation from './pages/invitation.js';
 import * as me from './pages/me.js';
 import * as members from './pages/members.js';
@@ -53,6 +55,7 @@ const routes = [
   { pattern: /^\/ui\/sign-in$/, params: [], page: signin, open: true },
   { pattern: /^\/ui\/signed-in$/, params: [], page: signedin, open: true },
   { pattern: new RegExp(`^/ui/invitations/${id}$`), params: ['invitation'], page: invitation, open: true },
+  { pattern: /^\/ui\/first-steps$/, params: [], page: firststeps },
   { pattern: /^\/ui\/me$/, params: [], page: me },
   { pattern: /^\/ui\/deleted$/, params: [], page: deleted },
   { pattern: /^\/ui\/admin$/, params: [], page: admin, tab: 'People', audit: true },
@@ -210,6 +213,7 @@ function frame(params, tab) {
     if (location.pathname.startsWith(link.getAttribute('href') || '-')) link.setAttribute('aria-current', 'page');
     else link.removeAttribute('aria-current');
   }
+  if (signedIn) void mark(top);
   const links = signedIn ? tabsOf(params) : [];
   tabs.hidden = links.length === 0;
   tabs.replaceChildren(...links.map(([text, href]) => h('a', { href, 'aria-current': text === tab ? 'page' : null }, text)));

@@ -3,6 +3,7 @@
 import { all, call } from './api.js';
 import { h, named } from './dom.js';
 import { moment } from './format.js';
+import { caLink, filesOfHub, installCommands, loginCommand } from './getin.js';
 import { button, confirmDialog, copyButton, formDialog, openDialog, table } from './ui.js';
 
 /**
@@ -52,15 +53,20 @@ function adding(page, path) {
 }
 
 /** Shows what a pipeline says to log in, ready to paste. @param {AbortSignal} signal @param {Schema<'Bot'>} bot */
-function lines(signal, bot) {
-  const run = [`kedge login --ci --server ${location.origin} --bot ${bot.uuid}`, 'kedge kubeconfig > kubeconfig', 'kubectl --kubeconfig kubeconfig apply -f manifest.json'];
-  const github = ['permissions: {id-token: write}', 'steps:', '- run: |', ...run.map((line) => `    ${line}`)].join('\n');
+async function lines(signal, bot) {
+  const files = await filesOfHub();
+  const install = installCommands(files, 'linux', 'amd64');
+  const run = [...install, loginCommand(files, ` --ci --bot ${bot.uuid}`), 'kedge kubeconfig > kubeconfig', 'kubectl --kubeconfig kubeconfig apply -f manifest.json'];
+  const github = ['permissions: {id-token: write}', 'steps:', '- uses: actions/checkout@v4', '- run: |', ...run.map((line) => `    ${line}`)].join('\n');
   const gitlab = ['deploy:', `  id_tokens: {KEDGE_ID_TOKEN: {aud: ${location.origin}}}`, '  script:', ...run.map((line) => `  - ${line}`)].join('\n');
   const block = (/** @type {string} */ title, /** @type {string} */ text) => [
     h('h3', {}, title), h('div', { class: 'secret' }, h('pre', { tabindex: '0', role: 'region', 'aria-label': title }, text), copyButton(text)),
   ];
+  if (signal.aborted) return;
   openDialog('Lines for a pipeline', (close) => [
     h('p', {}, 'They log a job in as this bot. The bot must trust the job. They hold no secret.'),
+    files.ca && h('p', {}, 'Put ', caLink(), ' into the repository: this hub has a certificate of its own CA, and the lines name the file.'),
+    h('p', {}, install.length > 0 ? 'The job needs kubectl. They get kedge from this hub, as long as it has this version.' : 'The job needs kedge and kubectl on its PATH.'),
     ...block('GitHub Actions', github), ...block('GitLab CI', gitlab), h('div', { class: 'actions' }, button('Close', close, 'primary')),
   ], { signal });
 }

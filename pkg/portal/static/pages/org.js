@@ -7,6 +7,7 @@ import { badge, end, endOf, left, moment, origin, phaseBadge } from '../lib/form
 import { progress, remove, rename, undelete } from '../lib/places.js';
 import { among, roleText } from '../lib/rights.js';
 import { loadMemberships, orgOf } from '../lib/session.js';
+import { seen } from '../lib/waiting.js';
 import { button, copyButton, formDialog, heading, table } from '../lib/ui.js';
 
 /** @param {import('../app.js').Page} page */
@@ -33,6 +34,7 @@ export async function render(page) {
   const full = quota && quota.used >= quota.limit;
   const create = may && button('New workspace', () => formDialog({
     title: 'New workspace', signal, action: 'Create', busy: 'Creating…',
+    text: h('p', {}, 'A Kubernetes API of its own. Admins of the organization are admins in it, too.'),
     fields: [
       { name: 'displayName', label: 'Name', required: true, max: 128 },
       { name: 'expiresAt', label: 'Ends at', type: 'datetime-local', hint: 'For a workspace that is needed for a while: it is deleted then. Leave it empty for none.' },
@@ -40,7 +42,8 @@ export async function render(page) {
     ],
     submit: async ({ displayName, expiresAt, costCenter }) => {
       const body = { displayName, ...(expiresAt ? { expiresAt: endOf(expiresAt) } : {}), ...billingOfNew(costCenter) };
-      await call('POST', `${path}/workspaces`, { body, async: true });
+      const made = await call('POST', `${path}/workspaces`, { body, async: true });
+      seen(made.body.uuid);
       page.reload();
     },
   }), 'primary');

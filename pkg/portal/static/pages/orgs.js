@@ -2,10 +2,12 @@
 
 import { call } from '../lib/api.js';
 import { billingOfNew, newCostCenter } from '../lib/billing.js';
-import { h, named } from '../lib/dom.js';
+import { h, named, note } from '../lib/dom.js';
 import { badge, capital, date } from '../lib/format.js';
 import { offered } from '../lib/invite.js';
 import { loadMemberships, session } from '../lib/session.js';
+import { openSteps } from '../lib/steps.js';
+import { news } from '../lib/waiting.js';
 import { button, formDialog, heading, table } from '../lib/ui.js';
 
 /** @param {import('../app.js').Page} page */
@@ -13,6 +15,7 @@ export async function render(page) {
   const me = (await call('GET', '/api/users/me', { signal: page.signal })).body;
   session.me = me;
   const [offers] = await Promise.all([call('GET', '/api/users/me/invitations', { signal: page.signal }).then((a) => a.body.items), loadMemberships()]);
+  const steps = await openSteps(page.signal);
   page.title('Organizations');
   const settling = me.phase !== 'Ready';
   const quota = me.orgQuota;
@@ -30,7 +33,8 @@ export async function render(page) {
   create.disabled = quota.used >= quota.limit;
   page.show(
     heading('Organizations', `You have created ${quota.used} of ${quota.limit}.${create.disabled ? ' Delete one, or ask a platform admin for more.' : ''}`, create),
-    offered(offers),
+    news(), offered(offers),
+    steps.length > 0 && note('', h('p', {}, 'First steps: ', `${steps.filter((s) => s.done).length} of ${steps.length} done. `, h('a', { href: '/ui/first-steps' }, `Next: ${steps.find((s) => !s.done)?.title}`))),
     settling && h('div', { class: 'note', role: 'status' }, h('p', {}, 'Your account is being set up. Your personal organization appears here in a moment.')),
     table('Organizations', [
       { title: 'Name', cell: (o) => [h('a', { href: `/ui/orgs/${o.uuid}` }, named(o.name)), ' ', o.personal && badge('', 'personal')] },

@@ -5,6 +5,7 @@ import { billingFields, billingPatch, billingShown } from '../lib/billing.js';
 import { h, named, note } from '../lib/dom.js';
 import { editor } from '../lib/edit.js';
 import { end, endOf, local, moment, phaseBadge, size, used } from '../lib/format.js';
+import { caNote, filesOfHub, loginCommand } from '../lib/getin.js';
 import { conditions, progress, remove, rename } from '../lib/places.js';
 import { roleText } from '../lib/rights.js';
 import { orgOf } from '../lib/session.js';
@@ -15,7 +16,7 @@ export async function render(page) {
   const { org, ws } = page.params;
   const path = workspacePath(org, ws);
   const { signal } = page;
-  const { body: workspace, etag } = await call('GET', path, { signal });
+  const [{ body: workspace, etag }, files] = await Promise.all([call('GET', path, { signal }), filesOfHub()]);
   page.name(workspace.displayName);
   page.title(workspace.displayName);
   const ready = workspace.phase === 'Ready';
@@ -38,8 +39,9 @@ export async function render(page) {
     progress(workspace, 'workspace'),
     workspace.expiresAt && note('warn', h('p', {}, 'This workspace is deleted by itself with everything in it: ', end(workspace.expiresAt), '. ', admin || workspace.manager ? 'End gives it more time.' : 'Its admins can give it more time.')),
     workspace.role !== '' && h('section', { class: 'card' }, h('h2', {}, 'Get in with kubectl'),
-      h('p', {}, 'The kubeconfig holds no token and can be shared. It runs the ', h('code', {}, 'kedge'), ' command line, which signs you in.'),
-      command(`kedge login --server ${location.origin}`),
+      h('p', {}, 'The kubeconfig holds no token and can be shared. It runs the ', h('code', {}, 'kedge'), ' command line, which signs you in. ', h('a', { href: '/ui/first-steps' }, 'Get kedge')),
+      caNote(files),
+      command(loginCommand(files)),
       command(`kubectl --kubeconfig ${fileName(workspace.displayName)}.kubeconfig get namespaces`),
       h('div', { class: 'actions' }, download), problem,
       h('p', {}),
