@@ -154,7 +154,7 @@ func TestChart_objectsAreThoseOfTheirTypes(t *testing.T) {
 			require.NoError(t, err)
 			want := slices.Sorted(slices.Values(strings.Fields(common + " " + c.kinds)))
 			require.Equal(t, want, slices.Sorted(maps.Keys(objects)))
-			require.Contains(t, notes, "kedge login --server https://hub.example.com")
+			require.Contains(t, notes, "at https://hub.example.com")
 			for id, raw := range objects {
 				kind, _, _ := strings.Cut(id, "/")
 				o := typed(kind)
@@ -390,6 +390,35 @@ func TestChart_reachesTheBillingTable(t *testing.T) {
 	require.NoError(t, yaml.Unmarshal(objects["ConfigMap/prod-kedge-hub"], &config))
 	require.Contains(t, config.Data["hub.yaml"], "billing-database-password-file: /etc/kedge-hub/billing-database/password")
 	require.Contains(t, config.Data["hub.yaml"], "billing-table: hours")
+}
+
+func TestChart_notesSayWhoCanLogIn(t *testing.T) {
+	const (
+		tokens = embedded + "tokens: {existingSecret: tokens}\n"
+		oidc   = embedded + "oidc: {issuerURL: https://login.example.com, clientID: kedge}\n"
+	)
+	for name, c := range map[string]struct {
+		values  string
+		says    []string
+		silence string
+	}{
+		"nobody":                     {embedded, []string{"Nobody can log in"}, "kedge login"},
+		"a token file":               {tokens, []string{"--token-file FILE", "https://hub.example.com/ui/"}, "Nobody"},
+		"an identity provider":       {oidc, []string{"--ca-file ca.crt\n"}, "--token-file"},
+		"closed, without an admin":   {oidc + "config: {registration: closed}\n", []string{"registration is closed", "config.admin-user"}, "Nobody can log in"},
+		"approval, without an admin": {oidc + "config: {registration: approval}\n", []string{"registration is approval"}, "Nobody can log in"},
+		"closed, with an admin":      {oidc + "config: {registration: closed, admin-user: [\"https://login.example.com#1\"], portal: false}\n", []string{"kedge login"}, "/ui/"},
+		"closed, with a group":       {oidc + "config: {registration: closed, admin-group: [\"kedge:ops\"]}\n", []string{"kedge login"}, "Nobody"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, notes, err := render(c.values)
+			require.NoError(t, err)
+			for _, text := range c.says {
+				require.Contains(t, notes, text)
+			}
+			require.NotContains(t, notes, c.silence)
+		})
+	}
 }
 
 func TestChart_refusesWhatCannotRun(t *testing.T) {

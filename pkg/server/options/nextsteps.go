@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
 )
 
 // PrintNextSteps prints where a hub that is ready can be reached, and what to do next.
@@ -19,14 +21,48 @@ kedge-hub is ready.
 
   URL  %s
   CA   %s
-%s
-Next steps, as a person with a token:
+%s`, c.ExternalURL, ca, portal)
+	person, token := "a person who logs in with "+c.OIDC.IssuerURL, ""
+	switch {
+	case c.Issuer == nil && c.TokenFile == "":
+		fmt.Fprint(out, "\n"+nobodyLogsIn+"\n\n")
+		return
+	case c.Issuer == nil:
+		person, token = "a person with a token of "+c.TokenFile, " --token-file FILE"
+	}
+	if text := c.nobodySignsUp(); text != "" {
+		fmt.Fprint(out, "\n"+text+"\n")
+	}
+	fmt.Fprintf(out, `
+Next steps, as %s:
 
-  kedge login --server %s --ca-file %s --token-file FILE
+  kedge login --server %s --ca-file %s%s
   kedge orgs create "My organization"
   kedge workspaces create "My workspace"
   kedge kubeconfig > kubeconfig
   kubectl --kubeconfig kubeconfig get namespaces
 
-`, c.ExternalURL, ca, portal, c.ExternalURL, ca)
+`, person, c.ExternalURL, ca, token)
 }
+
+const nobodyLogsIn = `Nobody can log in: the hub has no identity provider and no token file. Start it with
+--oidc-issuer-url and --oidc-client-id, or with --token-file.`
+
+// nobodySignsUp is what to do where nobody could let the first person in, or empty.
+func (c Config) nobodySignsUp() string {
+	if len(c.AdminUsers)+len(c.AdminGroups) > 0 {
+		return ""
+	}
+	switch c.Registration {
+	case httpmw.RegistrationApproval:
+		return "People who sign up wait for a platform admin (--registration=approval), and there is none. " + nameAdmin
+	case httpmw.RegistrationClosed:
+		return "Only people with an invitation can sign up (--registration=closed), and there is no platform admin. " + nameAdmin
+	}
+	return ""
+}
+
+// nameAdmin says how to name the first platform admin.
+const nameAdmin = `Start the hub with
+--admin-user: a username of the token file, or {issuer}#{subject}, which the page of a refused login shows.
+Platform admins are approved whatever --registration says.`
