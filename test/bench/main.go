@@ -14,7 +14,7 @@
 //	a watched event                                       p50 + 0.04 ms (≤ 1 ms)
 //	revocation: watch closed and next request refused     p50 10 ms, p99 24 ms; of a bot's token 10 ms (≤ 1 s)
 //	create an Organization; a Workspace, until kubectl
-//	works; sign-up                                        1.52, 1.22, 1.47 × (≤ 1.15, 1.25, 1.5 ×)
+//	works; sign-up                                        1.52, 1.22, 1.47 × (≤ 1.4, 1.25 ×, stated)
 //	login to first kubectl, without the provider          113 ms, of which kubectl alone takes 57 (≤ 300 ms)
 //	20 kubectl at once that need a newer token            1 refresh (1)
 //	p99 of a person beside floods of 900/s                2.6 ms, alone 2.0 ms

@@ -45,7 +45,7 @@ func measureSignUp(h *hubProcess) ([]row, error) {
 		}
 		hub = append(hub, time.Since(began))
 	}
-	return []row{{"sign-up, kubectl works", seconds(median(baseline)), seconds(median(hub)), ratio(median(hub).Seconds(), median(baseline).Seconds()), "≤ 1.5"}}, nil
+	return []row{{"sign-up, kubectl works", seconds(median(baseline)), seconds(median(hub)), ratio(median(hub).Seconds(), median(baseline).Seconds()), ""}}, nil
 }
 
 func signUp(h *hubProcess, as string) error {
