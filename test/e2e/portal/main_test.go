@@ -56,7 +56,8 @@ func (s *scene) ready(t *testing.T, url string) {
 	})
 }
 
-func newScene(t *testing.T) *scene {
+// newScene starts a hub with Dex and a browser. Later flags have precedence.
+func newScene(t *testing.T, flags ...string) *scene {
 	t.Helper()
 	framework.NeedChromium(t)
 	if _, err := framework.Bin("axe.min.js"); err != nil {
@@ -79,6 +80,7 @@ func newScene(t *testing.T) *scene {
 		"--oidc-client-id", framework.HubClient, "--oidc-client-secret-file", s.dex.SecretFile,
 		"--ci-issuer", s.dex.Issuer, "--ci-ca-file", s.dex.CAFile,
 	}
+	s.flags = append(s.flags, flags...)
 	// The hub writes its certificate first and then starts kcp, which takes longer than a browser.
 	s.start(t)
 	certificate := filepath.Join(dir, "tls", "tls.crt")
