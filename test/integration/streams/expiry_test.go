@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/server"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 	"github.com/faroshq/kedge-hub/test/framework"
@@ -157,4 +158,58 @@ func refusedFrom(hub *framework.Hub, cluster string, end time.Time) error {
 		}
 	}
 	return nil
+}
+
+// A part of a Membership ends by itself: bob is a viewer by hand, and admin with sudo for some seconds.
+func TestExpiry_endsAPartAndKeepsWhatWasGivenByHand(t *testing.T) {
+	t.Parallel()
+	root := framework.NewRoot()
+	hub := framework.StartHub(t, kcp, root, func(o *server.Options) { o.AuditLogFile = filepath.Join(t.TempDir(), "audit.log") })
+	p := kcp.Platform(t, root)
+	framework.SignUp(t, hub, "alice", "bob")
+	org := hub.CreateOrg(t, "alice", "ACME")
+	made := hub.CreateWorkspace(t, "alice", org, "dev")
+	ws, cluster := made.Text("uuid"), made.Text("clusterID")
+	hub.Do(t, framework.InWorkspace("alice", http.MethodPost, org, ws, "/members", framework.Adding("bob", "viewer")), http.StatusCreated)
+	name := tenancy.MembershipName("bob", ws)
+	end := time.Now().Add(40 * time.Second).Truncate(time.Second)
+	give := func(patch string) {
+		_, err := p.Memberships(p.OrgPath(org)).Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		require.NoError(t, err)
+	}
+	at := end.UTC().Format(time.RFC3339)
+	give(fmt.Sprintf(`{"spec":{"extra":[{"source":"request:1","role":"admin","expiresAt":%q},{"source":"request:2","sudo":true,"expiresAt":%q}]}}`, at, at))
+	write := call{As: "bob", Method: http.MethodDelete, Path: "/clusters/" + cluster + "/api/v1/namespaces/default/secrets/none"}
+	framework.Eventually(t, framework.Long, func() error {
+		a, err := hub.Try(write)
+		return framework.Check(err == nil && a.Code == http.StatusNotFound, "%v %s", err, a.Raw)
+	})
+	member := framework.InWorkspace("alice", http.MethodGet, org, ws, "/members/bob", nil)
+	shown := hub.Do(t, member, http.StatusOK)
+	require.Equal(t, "admin", shown.Text("role"))
+	require.Equal(t, at, shown.Text("expiresAt"))
+	elevated := open(t, hub, "h2", "bob", cluster, "/api/v1/namespaces/default/secrets", nil)
+	require.True(t, elevated.isOpen())
+
+	framework.Eventually(t, framework.Long, func() error { return framework.Check(!elevated.isOpen(), "the stream is open") })
+	require.False(t, elevated.at.Before(end), "it ended %s early", end.Sub(elevated.at))
+	require.WithinDuration(t, end, elevated.at, late)
+	framework.Eventually(t, framework.Long, func() error {
+		held, err := p.MembershipsOf(t, org)
+		if err != nil {
+			return err
+		}
+		m, ok := held[name]
+		return framework.Check(ok && len(m.Spec.Extra) == 0 && m.Spec.Role == "viewer", "%v", m)
+	})
+	require.Equal(t, []string{tenancy.ClusterRoleViewer}, p.RolesIn(t, cluster, "bob"))
+	framework.Eventually(t, framework.Long, func() error {
+		a, err := hub.Try(call{As: "bob", Method: http.MethodGet, Path: "/clusters/" + cluster + configMaps + "?limit=1"})
+		return framework.Check(err == nil && a.Code == http.StatusOK, "%v %s", err, a.Raw)
+	})
+	hub.Do(t, write, http.StatusForbidden)
+	require.Equal(t, "viewer", hub.Do(t, member, http.StatusOK).Text("role"))
+	require.True(t, slices.ContainsFunc(framework.AuditEvents(t, hub.Options.AuditLogFile), func(e audit.Event) bool {
+		return e.Action == "expire" && e.Workspace == ws && e.Object == "bob" && e.Facts != nil && e.Facts.Sources != nil
+	}))
 }
