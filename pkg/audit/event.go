@@ -121,7 +121,7 @@ func (e *Event) bounded() {
 	}
 	if e.Facts != nil {
 		f := *e.Facts
-		for _, text := range []*string{&f.Subject, &f.Token, &f.Rotated, &f.Slug, &f.Export} {
+		for _, text := range []*string{&f.Subject, &f.Reason, &f.Token, &f.Rotated, &f.Slug, &f.Export} {
 			cut(text)
 		}
 		for _, list := range []*[]string{&f.Fields, &f.AcceptedClaims, &f.RejectedClaims} {

@@ -87,7 +87,10 @@ func TestMayAct_refusesDeletedAndUnapproved(t *testing.T) {
 		"O-8: soft-deleted people may undelete themselves and no more": {func(u *v1alpha1.User) { u.Status.DeletionRequestedAt = &now }, "undelete"},
 		"going away": {func(u *v1alpha1.User) { u.DeletionTimestamp = &now }, "deleted"},
 		"pending":    {func(u *v1alpha1.User) { u.Spec.Registration = v1alpha1.RegistrationPending }, "approval"},
-		"rejected":   {func(u *v1alpha1.User) { u.Spec.Registration = v1alpha1.RegistrationRejected }, "rejected"},
+		"rejected":   {func(u *v1alpha1.User) { u.Spec.Registration = v1alpha1.RegistrationRejected }, "rejected; ask"},
+		"rejected with a reason": {func(u *v1alpha1.User) {
+			u.Spec.Registration, u.Spec.RejectionReason = v1alpha1.RegistrationRejected, "no guests"
+		}, "rejected (no guests); ask"},
 	} {
 		u := &v1alpha1.User{}
 		c.change(u)

@@ -23,7 +23,16 @@ func MayAct(u *v1alpha1.User, selfService bool) error {
 	case u.Spec.Registration == v1alpha1.RegistrationPending:
 		return errs.New(errs.Forbidden, "your registration waits for the approval of a platform admin")
 	case u.Spec.Registration == v1alpha1.RegistrationRejected:
-		return errs.New(errs.Forbidden, "your registration was rejected; ask a platform admin")
+		return Rejected(u)
 	}
 	return nil
+}
+
+// Rejected is the refusal of a User whose registration was rejected, with the reason that a platform admin gave.
+func Rejected(u *v1alpha1.User) error {
+	because := ""
+	if u.Spec.RejectionReason != "" {
+		because = " (" + u.Spec.RejectionReason + ")"
+	}
+	return errs.New(errs.Forbidden, "your registration was rejected"+because+"; ask a platform admin")
 }

@@ -115,7 +115,8 @@ type AuditFacts struct {
 	// rule.
 	Mismatch map[string]string `json:"mismatch,omitempty"`
 	// Reason is why a job that a trust rule lets in gets no token: replayed, quota or workspace. It is
-	// lastAdminPurged where the hub deletes an Organization because the account of its last admin is purged.
+	// lastAdminPurged where the hub deletes an Organization because the account of its last admin is purged. It is
+	// the text of a platform admin where a person is rejected.
 	Reason string `json:"reason,omitempty"`
 	// All is true if all tokens of a bot, or all Sessions of a person, end.
 	All bool `json:"all,omitempty"`

@@ -20,6 +20,8 @@ type User struct {
 	Auditor          bool   `json:"auditor"`
 	// Registration is Approved, Pending or Rejected.
 	Registration string `json:"registration"`
+	// RejectionReason is what a platform admin gave as the reason of a rejection.
+	RejectionReason string `json:"rejectionReason,omitempty"`
 	// ExpiresAt is when the token expires.
 	ExpiresAt           *metav1.Time `json:"expiresAt,omitempty"`
 	DeletionRequestedAt *metav1.Time `json:"deletionRequestedAt,omitempty"`
@@ -107,6 +109,7 @@ type AdminUser struct {
 	DisplayName         string       `json:"displayName"`
 	Email               string       `json:"email"`
 	Registration        string       `json:"registration"`
+	RejectionReason     string       `json:"rejectionReason,omitempty"`
 	PersonalOrg         string       `json:"personalOrg"`
 	OrgQuota            Quota        `json:"orgQuota"`
 	CreatedAt           metav1.Time  `json:"createdAt"`
@@ -114,8 +117,10 @@ type AdminUser struct {
 	DeletionRequestedAt *metav1.Time `json:"deletionRequestedAt,omitempty"`
 }
 
-// AdminUpdateUserRequest changes a person. An OrgQuota of null or 0 restores the default.
+// AdminUpdateUserRequest changes a person. An OrgQuota of null or 0 restores the default. RejectionReason is for a
+// rejection; the person is shown it.
 type AdminUpdateUserRequest struct {
-	OrgQuota     Field[int32]  `json:"orgQuota,omitempty"`
-	Registration Field[string] `json:"registration,omitempty"`
+	OrgQuota        Field[int32]  `json:"orgQuota,omitempty"`
+	Registration    Field[string] `json:"registration,omitempty"`
+	RejectionReason Field[string] `json:"rejectionReason,omitempty"`
 }

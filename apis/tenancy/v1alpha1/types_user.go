@@ -89,6 +89,11 @@ type UserSpec struct {
 	// +optional
 	// +kubebuilder:default=Approved
 	Registration Registration `json:"registration,omitempty"`
+	// rejectionReason is why a platform admin rejected the User, at most 512 characters. The
+	// User is shown it. Empty unless the registration is Rejected.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	RejectionReason string `json:"rejectionReason,omitempty"`
 	// tokensValidAfter is the time of the User's last sign-out everywhere. The hub refuses
 	// every ID token that was issued at or before it. Set by the hub.
 	// +optional

@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/go-chi/chi/v5"
 	"k8s.io/utils/ptr"
@@ -59,7 +62,8 @@ func (h *Handler) Mount(r chi.Router) {
 func (h *Handler) userView(u *v1alpha1.User) rest.AdminUser {
 	return rest.AdminUser{
 		Name: u.Name, DisplayName: u.Spec.DisplayName, Email: u.Spec.Email, Registration: string(tenancy.RegistrationOf(u)),
-		PersonalOrg: u.Status.PersonalOrg,
+		RejectionReason: u.Spec.RejectionReason,
+		PersonalOrg:     u.Status.PersonalOrg,
 		OrgQuota: rest.Quota{
 			Limit: tenancy.Limit(u.Spec.OrgQuota, h.DefaultOrgQuota),
 			Used:  tenancy.Used(u.Spec.OrgClaims, h.Views.OrgsCreatedBy(u.Name)),
@@ -143,6 +147,10 @@ func (h *Handler) patchUser(w http.ResponseWriter, r *http.Request) error {
 			return errs.InvalidField("registration", "must be Approved, Pending or Rejected")
 		}
 	}
+	reason, err := reasonIn(in.RejectionReason, v1alpha1.Registration(text))
+	if err != nil {
+		return err
+	}
 	held, err := h.person(r)
 	if err != nil {
 		return err
@@ -150,7 +158,7 @@ func (h *Handler) patchUser(w http.ResponseWriter, r *http.Request) error {
 	return api.Change[*v1alpha1.User]{
 		Intent: httpmw.Intent{
 			Reduces: v1alpha1.Registration(text) == v1alpha1.RegistrationRejected && in.OrgQuota == nil,
-			Facts:   audit.Facts{Registration: text, Quota: quotaIn(in.OrgQuota)},
+			Facts:   audit.Facts{Registration: text, Reason: reason, Quota: quotaIn(in.OrgQuota)},
 		},
 		Write: func(ctx context.Context, match api.Match) (*v1alpha1.User, error) {
 			return h.Store.ChangeUser(ctx, held, match, func(ctx context.Context, u *v1alpha1.User) error {
@@ -158,6 +166,7 @@ func (h *Handler) patchUser(w http.ResponseWriter, r *http.Request) error {
 				if !given {
 					return nil
 				}
+				u.Spec.RejectionReason = reason
 				return h.register(ctx, held, u, v1alpha1.Registration(text), match != nil)
 			})
 		},
@@ -168,6 +177,26 @@ func (h *Handler) patchUser(w http.ResponseWriter, r *http.Request) error {
 		},
 		View: func(u *v1alpha1.User) (any, string) { return h.userView(u), u.ResourceVersion },
 	}.Serve(w, r, &h.Deps)
+}
+
+// maxReason is the maximum length of a reason, in characters.
+const maxReason = 512
+
+// reasonIn reads the reason of a rejection. It is empty without one.
+func reasonIn(raw rest.Field[string], registration v1alpha1.Registration) (string, error) {
+	const field = "rejectionReason"
+	text, given, err := mergepatch.Text(field, raw)
+	switch {
+	case err != nil || !given:
+		return "", err
+	case registration != v1alpha1.RegistrationRejected:
+		return "", errs.InvalidField(field, "must be given together with registration Rejected only")
+	case utf8.RuneCountInString(text) > maxReason:
+		return "", errs.InvalidField(field, fmt.Sprintf("must have at most %d characters", maxReason))
+	case strings.ContainsFunc(text, unicode.IsControl):
+		return "", errs.InvalidField(field, "must not contain control characters")
+	}
+	return strings.TrimSpace(text), nil
 }
 
 // register sets the registration of a User. An approval without If-Match does not overwrite a

@@ -175,6 +175,28 @@ func TestApprove_doesNotOverwriteAConcurrentRejection(t *testing.T) {
 	}
 }
 
+// A rejection has its reason until the person is approved, or rejected again without one.
+func TestReject_keepsAReasonForThePerson(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	answer := f.patch(apitest.Operator, bobsPath, `{"registration": "Rejected", "rejectionReason": " use your account at work "}`).Object(t, http.StatusOK)
+	require.Equal(t, "use your account at work", answer["rejectionReason"])
+	events := f.world.Events()
+	require.Equal(t, "use your account at work", events[len(events)-1].Facts.Reason)
+	f.patch(apitest.Operator, bobsPath, `{"orgQuota": 7}`).Object(t, http.StatusOK)
+	require.Equal(t, "use your account at work", f.get(apitest.Operator, bobsPath).Object(t, http.StatusOK)["rejectionReason"])
+	for _, body := range []string{`{"registration": "Rejected"}`, `{"registration": "Approved"}`} {
+		f.patch(apitest.Operator, bobsPath, `{"registration": "Rejected", "rejectionReason": "no guests"}`).Object(t, http.StatusOK)
+		require.NotContains(t, f.patch(apitest.Operator, bobsPath, body).Object(t, http.StatusOK), "rejectionReason", body)
+	}
+	for _, body := range []string{
+		`{"rejectionReason": "x"}`, `{"registration": "Approved", "rejectionReason": "x"}`, `{"registration": "Rejected", "rejectionReason": null}`,
+		`{"registration": "Rejected", "rejectionReason": "a\nb"}`, `{"registration": "Rejected", "rejectionReason": "` + strings.Repeat("x", 513) + `"}`,
+	} {
+		f.patch(apitest.Operator, bobsPath, body).RefusedField(t, "rejectionReason")
+	}
+}
+
 // The answer waits until kcp refuses the rejected user.
 func TestReject_answersWhenTheBindingsAreGone(t *testing.T) {
 	t.Parallel()

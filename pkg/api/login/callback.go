@@ -82,7 +82,7 @@ func (h *Handler) person(ctx context.Context, id *auth.Identity) (*v1alpha1.User
 			message: "your registration waits for the approval of a platform admin, to whom you are " + httpmw.AdminName(id) + "; log in again when it is approved",
 		}
 	case v1alpha1.RegistrationRejected:
-		return user, errs.New(errs.Forbidden, "your registration was rejected; ask a platform admin")
+		return user, tenancy.Rejected(user)
 	}
 	if user.Spec.RBACIdentity != id.Username {
 		return user, errs.New(errs.Forbidden, "the identity provider reports another username for you than before; ask a platform admin")

@@ -52,6 +52,7 @@ func (h *Handler) viewOf(u *v1alpha1.User, caller *httpmw.Caller) rest.User {
 		PlatformAdmin:       caller.PlatformAdmin,
 		Auditor:             caller.Auditor,
 		Registration:        string(tenancy.RegistrationOf(u)),
+		RejectionReason:     u.Spec.RejectionReason,
 		DeletionRequestedAt: u.Status.DeletionRequestedAt,
 		PurgeAt:             tenancy.PurgeAt(u.Status.DeletionRequestedAt, h.Deletion),
 	}

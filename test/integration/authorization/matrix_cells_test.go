@@ -64,7 +64,7 @@ func (w *matrixWorld) cells(t *testing.T) {
 }
 
 // matrixStates maps callers with an unusable account to the text that every 403 contains.
-var matrixStates = map[int]string{asPending: "approval", asRejected: "rejected", asDeleted: "this account was deleted"}
+var matrixStates = map[int]string{asPending: "approval", asRejected: "rejected (no guests)", asDeleted: "this account was deleted"}
 
 func (s *matrixScene) cell(t *testing.T, r matrixRow, method string) {
 	t.Helper()

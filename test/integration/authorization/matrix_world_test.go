@@ -320,8 +320,8 @@ func (w *matrixWorld) suspend(t *testing.T) {
 	for _, position := range []int{asPending, asRejected, asDeleted} {
 		w.hub.Do(t, call{As: matrixPeople[position], Method: http.MethodPatch, Path: "/api/orgs/" + main.org, Org: main.org, Body: `{"displayName":"main"}`}, http.StatusOK)
 	}
-	for position, registration := range map[int]string{asPending: "Pending", asRejected: "Rejected"} {
-		w.hub.Do(t, call{As: matrixPeople[asPlatformAdmin], Method: http.MethodPatch, Path: "/api/admin/users/" + matrixPeople[position], Body: map[string]string{"registration": registration}}, http.StatusOK)
+	for position, registration := range map[int]string{asPending: `{"registration":"Pending"}`, asRejected: `{"registration":"Rejected","rejectionReason":"no guests"}`} {
+		w.hub.Do(t, call{As: matrixPeople[asPlatformAdmin], Method: http.MethodPatch, Path: "/api/admin/users/" + matrixPeople[position], Body: registration}, http.StatusOK)
 	}
 	w.hub.Do(t, call{As: matrixPeople[asDeleted], Method: http.MethodDelete, Path: "/api/users/me"}, http.StatusAccepted)
 

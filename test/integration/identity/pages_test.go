@@ -123,8 +123,8 @@ func TestLogin_followsTheStateOfTheAccount(t *testing.T) {
 	require.Equal(t, "access_denied", refused.Get("error"))
 	require.Contains(t, refused.Get("error_description"), "approval")
 
-	hub.Do(t, framework.Registering("bob", "Rejected"), http.StatusOK)
-	require.Contains(t, logIn(portal, "Forbidden").Body, "rejected")
+	hub.Do(t, call{As: "heidi", Method: http.MethodPatch, Path: "/api/admin/users/bob", Body: `{"registration":"Rejected","rejectionReason":"no <b>guests</b>"}`}, http.StatusOK)
+	require.Contains(t, logIn(portal, "Forbidden").Body, "rejected (no &lt;b&gt;guests&lt;/b&gt;)")
 	hub.Do(t, framework.Registering("bob", "Approved"), http.StatusOK)
 	tokens := dex.LogInAt(t, hub.Client, "bob")
 	hub.Do(t, call{Token: tokens.Access, Method: http.MethodDelete, Path: "/api/users/me"}, http.StatusNoContent, http.StatusAccepted, http.StatusOK)

@@ -14,7 +14,7 @@ import (
 
 var (
 	adminUserColumns = table{{"NAME", "name"}, {"DISPLAY NAME", "displayName"}, {"EMAIL", "email"}, {"REGISTRATION", "registration"}, {"PHASE", "phase"}, {"CREATED", "createdAt"},
-		{"ORGANIZATIONS", "orgQuota", wide}, {"PERSONAL ORGANIZATION", "personalOrg", wide}, {"DELETED", "deletionRequestedAt", wide}}
+		{"ORGANIZATIONS", "orgQuota", wide}, {"PERSONAL ORGANIZATION", "personalOrg", wide}, {"REASON", "rejectionReason", wide}, {"DELETED", "deletionRequestedAt", wide}}
 	adminOrgColumns = table{{"UUID", "uuid"}, {"DISPLAY NAME", "displayName"}, {"PHASE", "phase"}, {"CREATED", "createdAt"}, {"CREATED BY", "createdBy"}, {"WORKSPACES", "workspaceQuota"},
 		{"BILLING", "billing"}, {"PERSONAL", "personal", wide}, {"DELETED", "deletionRequestedAt", wide}, {"PURGE AT", "purgeAt", wide}}
 	membershipColumns = table{{"ORGANIZATION", "orgDisplayName"}, {"WORKSPACE", "workspaceDisplayName"}, {"ROLE", "role"}, {"DELETED", "softDeletedAt"},
@@ -147,6 +147,7 @@ func (d *admin) deletePersonCommand() *cobra.Command {
 
 // registerCommand approves or rejects people.
 func (d *admin) registerCommand(name, registration string) *cobra.Command {
+	var reason string
 	cmd := &cobra.Command{
 		Use: name + " USER", Short: "Admit a person who signed up", Args: person,
 		Long:    "Admit a person who signed up and waits for approval, or was rejected before.",
@@ -155,9 +156,15 @@ func (d *admin) registerCommand(name, registration string) *cobra.Command {
 	if name == "reject" {
 		cmd.Short = "Refuse a person, who then can do nothing here"
 		cmd.Long = "Refuse a person. Their logins and streams end, and their memberships give no rights."
+		cmd.Example += "\n  kedge admin reject bob --reason \"use your account at work\""
+		cmd.Flags().StringVar(&reason, "reason", "", "why, at most 512 characters; the person is shown it")
 	}
 	return d.users.about(cmd, adminUserColumns, func(ctx context.Context, _ *session, all adminUsers, name string, _ []string) (object, error) {
-		return all.Update(ctx, name, rest.AdminUpdateUserRequest{Registration: rest.Set(registration)})
+		update := rest.AdminUpdateUserRequest{Registration: rest.Set(registration)}
+		if reason != "" {
+			update.RejectionReason = rest.Set(reason)
+		}
+		return all.Update(ctx, name, update)
 	})
 }
 

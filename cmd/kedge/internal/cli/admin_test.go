@@ -21,6 +21,7 @@ func TestAdmin_sendsWhatWasSaidAndNothingElse(t *testing.T) {
 		"admin users undelete bob":                 {"POST /api/users/bob/undelete", "", ""},
 		"admin approve bob":                        {"PATCH " + users + "/bob", "", `{"registration":"Approved"}`},
 		"admin reject bob":                         {"PATCH " + users + "/bob", "", `{"registration":"Rejected"}`},
+		"admin reject bob --reason no-guests":      {"PATCH " + users + "/bob", "", `{"registration":"Rejected","rejectionReason":"no-guests"}`},
 		"admin quota user bob 20":                  {"PATCH " + users + "/bob", "", `{"orgQuota":20}`},
 		"admin quota user bob default":             {"PATCH " + users + "/bob", "", `{"orgQuota":null}`},
 		"admin quota org ACME 7":                   {"PATCH " + orgs + "/" + orgUUID, "", `{"workspaceQuota":7}`},
