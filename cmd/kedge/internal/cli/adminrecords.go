@@ -12,12 +12,13 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
-var (
-	adminAuditColumns = slices.Concat(auditColumns, table{
-		{"ORGANIZATION", "org", wide}, {"PEER", "peer", wide}, {"ISSUER", "issuer", wide}, {"SESSION", "session", wide},
-	})
-	adminUsageColumns = slices.Concat(table{{"ORGANIZATION", "orgDisplayName"}}, usageColumns, table{{"TO", "to", wide}, {"ORGANIZATION UUID", "org", wide}})
-)
+func adminAuditColumns() table {
+	return slices.Concat(auditColumns, table{{"ORGANIZATION", "org", wide}, {"PEER", "peer", wide}, {"ISSUER", "issuer", wide}, {"SESSION", "session", wide}})
+}
+
+func adminUsageColumns() table {
+	return slices.Concat(table{{"ORGANIZATION", "orgDisplayName"}}, usageColumns, table{{"TO", "to", wide}, {"ORGANIZATION UUID", "org", wide}})
+}
 
 // tenantFlags name an organization, and a workspace by its UUID: auditors cannot list those.
 type tenantFlags struct{ org, workspace string }
@@ -74,7 +75,7 @@ and platform admins. It has the events that admins of an organization are not sh
 			if err != nil {
 				return err
 			}
-			return d.print(f.output, raw, adminAuditColumns)
+			return d.print(f.output, raw, adminAuditColumns())
 		},
 	}
 	in.add(cmd)
@@ -127,7 +128,7 @@ days of one, as kedge usage shows them to its admins.`,
 			if err != nil {
 				return err
 			}
-			return d.print(output, raw, adminUsageColumns)
+			return d.print(output, raw, adminUsageColumns())
 		},
 	}
 	in.add(cmd)
