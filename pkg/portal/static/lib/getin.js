@@ -12,7 +12,7 @@ let asked = null;
 
 /** Returns what the hub offers to download. @returns {Promise<Files>} */
 export function filesOfHub() {
-  asked ||= fetch('/ui/downloads/index.json').then((r) => r.json()).catch(() => {
+  asked ||= fetch('/ui/downloads/index.json', { method: 'GET' }).then((r) => r.json()).catch(() => {
     asked = null;
     return { ca: false, files: [] };
   });
@@ -65,5 +65,5 @@ export function platforms(files) {
   const chips = /** @type {Record<string, string>} */ ({ amd64: 'Intel or AMD', arm64: 'ARM' });
   return files.files.filter((f) => f.os && f.arch && programFor(files, f.os, f.arch) === f)
     .map((f) => ({ os: f.os || '', arch: f.arch || '', title: `${titles[f.os || '']}, ${f.os === 'darwin' && f.arch === 'arm64' ? 'Apple silicon' : chips[f.arch || '']}` }))
-    .sort((a, b) => Number(b.os === here) - Number(a.os === here) || a.title.localeCompare(b.title));
+    .sort((a, b) => Number(b.os === here) - Number(a.os === here) || a.os.localeCompare(b.os) || (a.os === 'darwin' ? -1 : 1) * a.arch.localeCompare(b.arch));
 }
