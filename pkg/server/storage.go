@@ -76,12 +76,20 @@ func (a *assembly) grow(ctx context.Context, e tenancy.Entry, g proxy.Growth) (s
 	if err != nil {
 		return nil, err
 	}
-	return func(o proxy.Outcome) { settled(outcomes[o]) }, nil
+	return func(o proxy.Outcome) { settled(outcomeOf(o)) }, nil
 }
 
-// outcomes are those of the proxy as those of the meter.
-var outcomes = map[proxy.Outcome]meter.Outcome{
-	proxy.Unanswered: meter.Unknown, proxy.Refused: meter.Refused, proxy.Changed: meter.Changed, proxy.Created: meter.Created,
+// outcomeOf is the outcome of a proxied request as the meter has it.
+func outcomeOf(o proxy.Outcome) meter.Outcome {
+	switch o {
+	case proxy.Refused:
+		return meter.Refused
+	case proxy.Changed:
+		return meter.Changed
+	case proxy.Created:
+		return meter.Created
+	}
+	return meter.Unknown
 }
 
 // storedIn returns what a Workspace stores. known is false until it was measured, which this causes.
