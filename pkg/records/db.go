@@ -208,7 +208,7 @@ func (d *DB) Migrate(ctx context.Context) error {
 // whole returns an error if a table is missing.
 func (d *DB) whole(ctx context.Context) error {
 	for _, table := range []string{
-		"audit_events", "audit_heads", "audit_anchors", "billing_workspaces", "billing_pushes",
+		"audit_events", "audit_heads", "audit_anchors", "billing_workspaces", "billing_pushes", "access_intervals", "access_looks",
 		"usage_requests", "usage_callers", "usage_stored", "usage_orgs", "usage_replicas", "usage_hours", "billing_hours",
 	} {
 		if _, err := d.writes.ExecContext(ctx, "SELECT 1 FROM "+table+" WHERE 1 = 0"); err != nil { //nolint:gosec // one of these

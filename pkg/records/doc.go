@@ -1,5 +1,5 @@
-// Package records keeps the past in SQL: the events of the audit log, usage, and what bills depend on, for those who own
-// a platform.
+// Package records keeps the past in SQL: the events of the audit log, usage, who had access, and what bills depend on, for
+// those who own a platform.
 //
 // # Decisions
 //
@@ -25,7 +25,12 @@
 //   - A row of billing_workspaces says what a Workspace was during an interval. The leader records each change when
 //     its caches have it; changes wait in memory while the database fails, and each is written with its time, so
 //     that writing it again changes nothing, and two leaders cannot have two rows without an end. A new leader compares
-//     the rows without an end with the present.
+//     the rows without an end with the present. A row of access_intervals is a fact that access follows from, and is
+//     recorded likewise.
+//   - Who had access at a moment follows from the facts of that moment by the rules for requests, when it is read. So there
+//     is no row for each person and Workspace, and rules have one form.
+//   - Nobody knows when something ended while no leader looked. In access_intervals it ends when it was last seen, and
+//     access_looks says when somebody looked, so that an answer can say how much it knows.
 //   - A Pusher appends to a table of others what is to be billed for an interval, when nothing of the interval can come
 //     any more. Rows have IDs that follow from Workspace and interval, so that what is pushed again changes nothing; the
 //     records have the position. Its target is always a PostgreSQL, because others own the table.

@@ -254,6 +254,7 @@ func (a *assembly) run(starting, below context.Context, front *health.Front) err
 	if err != nil {
 		return err
 	}
+	accessed := a.access()
 	a.runViews(below, write)
 	a.runAudit(below)
 	a.runUsage(below)
@@ -272,12 +273,16 @@ func (a *assembly) run(starting, below context.Context, front *health.Front) err
 	a.running.Go(func() { a.uses.Run(below) })
 	a.running.Go(func() { a.meter.Run(below) })
 	write(available(a.definitions.Run))
-	leading := make([]func(context.Context), 0, len(a.leading)+4)
+	leading := make([]func(context.Context), 0, len(a.leading)+5)
 	leading = append(leading, available(a.forgetJobs))
 	if a.hub.usage != nil {
 		leading = append(leading, available(a.measureUsage))
 	}
 	leading = append(leading, billing...)
+	if accessed != nil {
+		// While kcp does not answer, nobody sees who gets or loses access.
+		leading = append(leading, available(accessed.Run))
+	}
 	for _, c := range a.leading {
 		leading = append(leading, available(a.hub.restored.after(c.Name(), c.Run)))
 	}

@@ -1,0 +1,324 @@
+package records
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/faroshq/kedge-hub/pkg/log"
+)
+
+// history keeps what things are in a table: a row for each thing and each time during which it was the same. It runs on
+// the leader.
+type history[K, V comparable] struct {
+	db    *DB
+	table historyTable[K, V]
+	room  func() error
+	wake  chan struct{}
+
+	mu sync.Mutex
+	// known is what the rows without an end have after the pending changes. It is nil until the database was read.
+	known map[K]V
+	// pending are changes that the database does not have, in their order.
+	pending []change[K, V]
+	// last is the time of the last change: two changes have different ones.
+	last time.Time
+	err  error
+
+	// size is the number of changes in a transaction. It is smaller after one that failed. looked is the moment that was
+	// written last, and filled says that the table had rows. Only Run uses them.
+	size   int
+	looked time.Time
+	filled bool
+}
+
+// historyTable is what differs from history to history.
+type historyTable[K, V comparable] struct {
+	// name is that of what is recorded, in errors, and rows that of the table.
+	name, rows string
+	// open reads the rows without an end, and the time of the last change of all.
+	open func(ctx context.Context) (map[K]row[V], time.Time, error)
+	// things are those that are compared with the rows at a start.
+	things func(known map[K]V) []thing[K, V]
+	// store writes a change, so that writing it again changes nothing.
+	store func(ctx context.Context, tx *sql.Tx, c change[K, V]) error
+	// endsUnseen says that what ended before a start ended when it was last seen, instead of at the start.
+	endsUnseen bool
+	// looked writes, at this interval and at an end, up to which moment the table has all changes; nil for a table that does
+	// not say it.
+	looked func(ctx context.Context, at time.Time) error
+	every  time.Duration
+}
+
+// row is a row without an end.
+type row[V any] struct {
+	value V
+	from  time.Time
+}
+
+// thing is a thing with how to look at it. look is told what is known of it.
+type thing[K, V comparable] struct {
+	key  K
+	look func(held V) (V, bool)
+}
+
+// change is a change of a thing. The row before it ends at one time, and that of the value begins at another. gone says that
+// there is no value, and unseen that nobody looked when the row before ended.
+type change[K, V comparable] struct {
+	id           string
+	ends, begins string
+	key          K
+	value        V
+	gone, unseen bool
+}
+
+func newHistory[K, V comparable](db *DB, room func() error, t historyTable[K, V]) history[K, V] {
+	return history[K, V]{db: db, table: t, room: room, wake: make(chan struct{}, 1), size: maxBatch}
+}
+
+// Err returns why changes cannot be stored at the moment.
+func (h *history[K, V]) Err() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.err
+}
+
+// changed records things as they are now, if that differs from what is known of them.
+func (h *history[K, V]) changed(things ...thing[K, V]) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.known == nil {
+		return
+	}
+	for _, t := range things {
+		// It is read while the lock is held, so that of two changes the later one is recorded last.
+		h.record(t, nil)
+	}
+	h.recorded()
+}
+
+// recorded wakes Run. The caller holds the lock.
+func (h *history[K, V]) recorded() {
+	if len(h.pending) > maxPending {
+		h.known, h.pending = nil, nil
+	}
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+}
+
+// record records a thing. seen is when its row was last seen before a start, or nil.
+func (h *history[K, V]) record(t thing[K, V], seen *time.Time) {
+	held, was := h.known[t.key]
+	now, is := t.look(held)
+	if !is && !was || is && was && now == held {
+		return
+	}
+	if is {
+		h.known[t.key] = now
+	} else {
+		delete(h.known, t.key)
+	}
+	h.last = later(time.Now(), h.last.Add(time.Microsecond))
+	c := change[K, V]{id: rand.Text(), begins: timeText(h.last), key: t.key, value: now, gone: !is}
+	c.ends = c.begins
+	if seen != nil {
+		c.ends, c.unseen = timeText(*seen), true
+	}
+	h.pending = append(h.pending, c)
+}
+
+// Run records changes until ctx ends, and then what is left, as far as the database takes it within two seconds.
+func (h *history[K, V]) Run(ctx context.Context) {
+	defer h.forget()
+	backoff := minBackoff
+	for {
+		err := h.session(ctx)
+		if ctx.Err() != nil {
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastTimeout)
+			defer cancel()
+			h.looked = time.Time{}
+			if err := h.flush(last); err != nil {
+				log.From(ctx).Warn("the records database does not have the last changes of "+h.table.name+"; the next leader compares", zap.Error(err))
+			}
+			return
+		}
+		if h.Err() == nil {
+			backoff = minBackoff
+		}
+		h.failed(err)
+		log.From(ctx).Warn("the records database cannot be written; changes of "+h.table.name+" wait in memory",
+			zap.Error(err), zap.Duration("retryAfter", backoff))
+		select {
+		case <-ctx.Done():
+		case <-time.After(backoff):
+		}
+		backoff = min(2*backoff, maxBackoff)
+	}
+}
+
+// forget ends a term of the leader: another one records from now on.
+func (h *history[K, V]) forget() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.known, h.pending, h.err = nil, nil, nil
+}
+
+func (h *history[K, V]) failed(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.err = err
+}
+
+// session records until the database fails or ctx ends.
+func (h *history[K, V]) session(ctx context.Context) error {
+	if err := h.room(); err != nil {
+		return err
+	}
+	if err := h.db.Migrate(ctx); err != nil {
+		return err
+	}
+	if err := h.lost(ctx); err != nil {
+		return err
+	}
+	var tick <-chan time.Time
+	if h.table.looked != nil {
+		ticker := time.NewTicker(h.table.every)
+		defer ticker.Stop()
+		tick = ticker.C
+	}
+	for {
+		if err := h.compare(ctx); err != nil {
+			return err
+		}
+		if err := h.flush(ctx); err != nil {
+			return err
+		}
+		h.failed(nil)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-h.wake:
+		case <-tick:
+		}
+	}
+}
+
+// lost has everything recorded again if somebody removed all rows.
+func (h *history[K, V]) lost(ctx context.Context) error {
+	if !h.filled {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	var n int
+	first := h.db.query("SELECT count(*) FROM (SELECT 1 AS one FROM " + h.table.rows + " LIMIT 1) t")
+	if err := h.db.writes.QueryRowContext(ctx, first).Scan(&n); err != nil {
+		return fmt.Errorf("read the records of %s: %w", h.table.name, err)
+	}
+	if n == 0 {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.known, h.pending = nil, nil
+	}
+	h.filled = n > 0
+	return nil
+}
+
+// compare reads the rows without an end, once, and records what has changed since.
+func (h *history[K, V]) compare(ctx context.Context) error {
+	h.mu.Lock()
+	read := h.known != nil
+	h.mu.Unlock()
+	if read {
+		return nil
+	}
+	reading, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	rows, last, err := h.table.open(reading)
+	if err != nil {
+		return fmt.Errorf("read the records of %s: %w", h.table.name, err)
+	}
+	known := make(map[K]V, len(rows))
+	for key, r := range rows {
+		known[key] = r.value
+	}
+	h.filled = h.filled || len(rows) > 0
+	things := h.table.things(known)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.known, h.last = known, later(last, h.last)
+	for _, t := range things {
+		r, was := rows[t.key]
+		if !was || !h.table.endsUnseen {
+			h.record(t, nil)
+			continue
+		}
+		// A row lasts as long as a time can tell.
+		seen := later(last, r.from.Add(time.Microsecond))
+		h.record(t, &seen)
+	}
+	h.recorded()
+	return nil
+}
+
+// flush stores the pending changes.
+func (h *history[K, V]) flush(ctx context.Context) error {
+	for {
+		h.mu.Lock()
+		batch := h.pending[:min(len(h.pending), h.size)]
+		read := h.known != nil
+		if read && len(batch) == 0 {
+			// What changes from now on gets a later time.
+			h.last = later(time.Now(), h.last)
+		}
+		last := h.last
+		h.mu.Unlock()
+		if len(batch) == 0 && (!read || h.table.looked == nil || last.Sub(h.looked) < h.table.every) {
+			return nil
+		}
+		if err := errors.Join(h.room(), ctx.Err()); err != nil {
+			return err
+		}
+		if len(batch) == 0 {
+			err := h.table.looked(ctx, last)
+			if err == nil {
+				h.looked = last
+			}
+			return err
+		}
+		err := h.db.transact(ctx, func(ctx context.Context, tx *sql.Tx) error {
+			for _, c := range batch {
+				if err := h.table.store(ctx, tx, c); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			h.size = max(1, h.size/8)
+			return fmt.Errorf("store the records of %s: %w", h.table.name, err)
+		}
+		h.size, h.filled = min(2*h.size, maxBatch), true
+		h.mu.Lock()
+		// It is shorter if the changes were too many since.
+		h.pending = h.pending[min(len(batch), len(h.pending)):]
+		h.mu.Unlock()
+	}
+}
+
+// lastChange reads the time of the last change, which a statement selects as a text, or a zero time.
+func (d *DB) lastChange(ctx context.Context, statement string) (last time.Time, err error) {
+	var latest sql.NullString
+	if err := d.writes.QueryRowContext(ctx, statement).Scan(&latest); err != nil || !latest.Valid {
+		return last, err
+	}
+	return time.Parse(time.RFC3339Nano, latest.String)
+}
