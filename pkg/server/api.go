@@ -119,7 +119,7 @@ func (a *assembly) api(serving context.Context) error {
 	}
 	if a.hub.records != nil {
 		reader := records.NewReader(a.hub.records, a.hub.shipper)
-		r.records, r.usage = reader, reader
+		r.records, r.usage, r.access = reader, reader, reader
 	}
 	if c.Portal {
 		if r.portal, err = portal.New(a.portal()); err != nil {

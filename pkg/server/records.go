@@ -44,7 +44,7 @@ func (h *hub) openRecords() (err error) {
 // few connections for readers.
 const maxAuditReads = 2
 
-// auditReads limits the reads of the audit log and of usage by each person: their rate, and those at the same time.
+// auditReads limits the reads of the audit log, of usage and of past access by each person: their rate, and those at the same time.
 func auditReads(l *httpmw.Limits, perSecond float64) func(http.Handler) http.Handler {
 	rate := l.PerPerson("audit_reads_per_person", perSecond)
 	inFlight := l.InFlight("audit_reads_in_flight_per_person", maxAuditReads, func(*http.Request) bool { return true })

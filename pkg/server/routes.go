@@ -17,6 +17,7 @@ import (
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api"
+	accessapi "github.com/faroshq/kedge-hub/pkg/api/access"
 	"github.com/faroshq/kedge-hub/pkg/api/admin"
 	auditapi "github.com/faroshq/kedge-hub/pkg/api/audit"
 	"github.com/faroshq/kedge-hub/pkg/api/bots"
@@ -89,9 +90,10 @@ type routes struct {
 	invitations        *invitations.Service
 	invitationCookies  httpmw.InvitationCookies
 	countedInvitations *invitations.Metrics
-	// records and usage are nil without a database.
+	// records, usage and access are nil without a database.
 	records     auditapi.Records
 	usage       usageapi.Records
+	access      accessapi.Records
 	certificate *certs.Serving
 	// costCenters are those that may be written.
 	costCenters *api.CostCenters
@@ -206,6 +208,7 @@ func (p routes) router() chi.Router {
 		reads := auditReads(p.limits, c.Limits.AuditReadsPerPerson)
 		(&auditapi.Handler{Deps: d, Records: p.records, LimitReads: reads}).Mount(r)
 		(&usageapi.Handler{Deps: d, Records: p.usage, LimitReads: reads}).Mount(r)
+		(&accessapi.Handler{Deps: d, Records: p.access, LimitReads: reads}).Mount(r)
 		(&sessions.Handler{Deps: d, Sessions: v, Service: p.sessions, Recheck: p.revocation.Recheck, IdleTimeout: c.Sessions.IdleTimeout}).Mount(r)
 		(&credentials.Handler{Deps: d, Enter: p.gates.Enter}).Mount(r)
 	})

@@ -34,6 +34,7 @@ func TestSchemas_equalTheTypes(t *testing.T) {
 		rest.AuditEvent{}, rest.AuditEventList{}, rest.AdminAuditEvent{}, rest.AdminAuditEventList{}, rest.AuditReplica{}, rest.AuditActor{}, rest.AuditFacts{}, rest.AuditResource{},
 		rest.UsageItem{}, rest.UsageRequests{}, rest.OrgSize{}, rest.UsageList{}, rest.AdminUsageItem{}, rest.BilledWorkspace{}, rest.AdminUsageList{},
 		rest.Why{}, rest.AccessSource{}, rest.Missing{},
+		rest.PastAccess{}, rest.AccessHolder{}, rest.PastSource{}, rest.PastToken{},
 		rest.Tokens{}, rest.Device{}, rest.AuthorizationServer{}, rest.OAuthError{},
 	} {
 		schemas[reflect.TypeOf(value).Name()] = value

@@ -63,7 +63,8 @@ type LimitOptions struct {
 	AdditionsPerPerson int
 	// SearchesPerPerson (--searches-per-person) is the rate of searches for people. Default 2.
 	SearchesPerPerson float64
-	// AuditReadsPerPerson (--audit-reads-per-person) is the rate of requests for the audit log and for usage. Default 2.
+	// AuditReadsPerPerson (--audit-reads-per-person) is the rate of requests for the audit log, usage and past access.
+	// Default 2.
 	AuditReadsPerPerson float64
 	// SignUps (--sign-ups) is the rate of new people. Default 20. A person whom the hub knows or
 	// refuses does not count.
@@ -140,7 +141,7 @@ func (o *LimitOptions) addFlags(fs *pflag.FlagSet) {
 	fs.Float64Var(&o.WritesPerPerson, "writes-per-person", o.WritesPerPerson, "Maximum rate of requests of one person that may change something. Requests"+rateUsage)
 	fs.IntVar(&o.AdditionsPerPerson, "additions-per-person", o.AdditionsPerPerson, "Maximum number of distinct people whom one person can add to organizations and workspaces within an hour, at once or one by one. 0 disables the limit.")
 	fs.Float64Var(&o.SearchesPerPerson, "searches-per-person", o.SearchesPerPerson, "Maximum rate of searches for people of one person. Searches"+rateUsage)
-	fs.Float64Var(&o.AuditReadsPerPerson, "audit-reads-per-person", o.AuditReadsPerPerson, "Maximum rate of requests of one person for the audit log and for usage. Requests"+rateUsage)
+	fs.Float64Var(&o.AuditReadsPerPerson, "audit-reads-per-person", o.AuditReadsPerPerson, "Maximum rate of requests of one person for the audit log, usage and past access. Requests"+rateUsage)
 	fs.Float64Var(&o.SignUps, "sign-ups", o.SignUps, "Maximum rate of people who sign up. Those whom the hub knows or refuses do not count. People"+rateUsage)
 	fs.Float64Var(&o.SignUpsPerPeer, "sign-ups-per-peer", o.SignUpsPerPeer, "Maximum rate of people who sign up from one peer. People"+rateUsage)
 	fs.Float64Var(&o.InvitationsPerPeer, "invitations-per-peer", o.InvitationsPerPeer, "Maximum rate of requests from one peer that present the secret of an invitation. Requests"+rateUsage)

@@ -17,8 +17,8 @@ type RecordOptions struct {
 	// PasswordFile (--database-password-file) has the password of the PostgreSQL. It is read for every
 	// connection.
 	PasswordFile string
-	// AuditRetention (--audit-retention) is the time that audit events stay in the database. 0 means
-	// for ever. Default 9600h.
+	// AuditRetention (--audit-retention) is the time that audit events, and access that has ended, stay in the
+	// database. 0 means for ever. Default 9600h.
 	AuditRetention time.Duration
 	// UsageInterval (--usage-interval) is the length of the intervals of usage in the database. It divides an hour.
 	// Default 1h.
@@ -41,7 +41,7 @@ func (o *RecordOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.PasswordFile, "database-password-file", o.PasswordFile, "File with the password of --database. It is read for every connection, so that it can be replaced.")
 	fs.DurationVar(&o.UsageInterval, "usage-interval", o.UsageInterval, "Length of the intervals in which the usage of workspaces is counted in --database, from 10s to 1h, of which an hour is a multiple. Answers of the API add them up by hour or day.")
 	fs.DurationVar(&o.UsageRetention, "usage-retention", o.UsageRetention, "Time that usage stays in --database; 0 keeps it for ever.")
-	fs.DurationVar(&o.AuditRetention, "audit-retention", o.AuditRetention, "Time that audit events stay in --database; 0 keeps them for ever.")
+	fs.DurationVar(&o.AuditRetention, "audit-retention", o.AuditRetention, "Time that audit events, and access that has ended, stay in --database; 0 keeps them for ever.")
 }
 
 func (o *RecordOptions) complete(fail func(flag, format string, args ...any), embedded bool, dataDir, auditFile string) {

@@ -170,6 +170,8 @@ var matrixRows = []matrixRow{
 	{route: "GET /api/admin/audit", auditor: "200", gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
 	{route: "GET /api/admin/billing", auditor: "200", gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
 	{route: "GET /api/admin/usage", auditor: "200", gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
+	{route: "GET /api/orgs/{org}/access", gets: "401 403 403 403  403 403 403  403 403  403 200  401 401"},
+	{route: "GET /api/orgs/{org}/workspaces/{ws}/access", gets: "401 403 403 403  403 403 403  403 200  403 200  401 401"},
 	{route: "GET /api/orgs/{org}/usage", gets: "401 403 403 403  403 403 403  403 403  403 200  401 401"},
 	{route: "GET /api/orgs/{org}/workspaces/{ws}/usage", gets: "401 403 403 403  403 403 403  403 200  403 200  401 401"},
 

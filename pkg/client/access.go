@@ -1,0 +1,14 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
+)
+
+// Access says who had access to the tenant at a moment, to the second. The zero time is now. For its admins.
+func (t tenant[T]) Access(ctx context.Context, at time.Time) (*rest.PastAccess, error) {
+	return do[rest.PastAccess](ctx, t.c, t.at(http.MethodGet, "/access"), Query("at", timeParameter(at)))
+}
