@@ -21,7 +21,9 @@ of kedge-hub and the table in --database, also beside a running hub. The ends
 that the database knows are compared with those of the files. It ends with 0 if the chains are whole,
 with 1 if not, and with 2 if it cannot read them. That the end of a chain was
 cut off shows only beside a head that was recorded: the hub writes "audit head"
-to its log every hour and when it stops.`,
+to its log, and the heads of all replicas into kcp, every hour and when it
+stops. verify asks the hub that runs with this --data-dir for those in kcp, or
+reads kcp itself with --kcp-kubeconfig.`,
 		Example: `  kedge-hub audit verify --data-dir /var/lib/kedge
   kedge-hub audit verify rights-2026-11-21T04-05-01.000.jsonl rights.jsonl`,
 		RunE: func(cmd *cobra.Command, files []string) error {
@@ -29,7 +31,7 @@ to its log every hour and when it stops.`,
 			if err != nil {
 				return fmt.Errorf("%w\n%w", err, errUsage)
 			}
-			return check.Audit(cmd.Context(), completed, files, heads, cmd.OutOrStdout())
+			return check.Audit(cmd.Context(), completed, files, heads, server.RecordedHeads, cmd.OutOrStdout())
 		},
 	}
 	addFlags(verify, options)

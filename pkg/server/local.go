@@ -40,6 +40,7 @@ func (a *assembly) local() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+verifyPath, func(w http.ResponseWriter, r *http.Request) { a.verify(w, r, false) })
 	mux.HandleFunc("POST "+verifyPath, func(w http.ResponseWriter, r *http.Request) { a.verify(w, r, true) })
+	mux.HandleFunc("GET "+headsPath, a.heads)
 	mux.HandleFunc("POST "+releasePath, a.hub.purges.release)
 	if a.backups != nil {
 		mux.HandleFunc("POST "+backupPath, a.backups.serve)

@@ -93,6 +93,8 @@ const (
 	// CatalogEntryAnnotation, on an APIBinding in a child Workspace, says as JSON which
 	// CatalogEntry it enables: after the entry is deleted, it can still be disabled.
 	CatalogEntryAnnotation = GroupName + "/catalog-entry"
+	// AuditHeadsAnnotation is on kcp's object of the root workspace: the ends of the chains of the audit log of each replica.
+	AuditHeadsAnnotation = GroupName + "/audit-heads"
 	// IdentityLabel, on a User, is the hash of its issuer and subject: 40 hexadecimal
 	// digits.
 	IdentityLabel = GroupName + "/identity"

@@ -19,8 +19,12 @@ var ErrNotLooked = errors.New("the audit log cannot be read")
 var errFindings = errors.New("the audit log was changed, or a part of it is missing")
 
 // Audit walks the chains of the audit log in files, or in those of the configuration and in its database if none are
-// named, and prints what is wrong. heads are ends of chains that were recorded elsewhere.
-func Audit(ctx context.Context, c options.Config, files, heads []string, out io.Writer) error {
+// named, and prints what is wrong. heads are ends of chains that were recorded elsewhere. inKCP returns those that kcp has,
+// if it can be asked: they count where no files are named.
+func Audit(
+	ctx context.Context, c options.Config, files, heads []string,
+	inKCP func(context.Context, options.Config) (heads []audit.Head, read bool, err error), out io.Writer,
+) error {
 	recorded := make([]audit.Head, 0, len(heads))
 	for _, text := range heads {
 		h, err := audit.ParseHead(text)
@@ -31,6 +35,7 @@ func Audit(ctx context.Context, c options.Config, files, heads []string, out io.
 	}
 	var findings []audit.Finding
 	var known []audit.Head
+	var unread error
 	where := ""
 	if len(files) == 0 {
 		stored, found, err := auditTable(ctx, c)
@@ -42,6 +47,12 @@ func Audit(ctx context.Context, c options.Config, files, heads []string, out io.
 		}
 		// The database knew these ends before the files are walked.
 		known = stored
+		// So did kcp.
+		ends, read, err := inKCP(ctx, c)
+		if known = append(known, ends...); read {
+			where += ", beside the ends that kcp has"
+		}
+		unread = err
 		for _, path := range []string{c.AuditLogFile, c.Audit().WritesFile()} {
 			found, err := audit.Files(path)
 			if err != nil {
@@ -67,6 +78,9 @@ func Audit(ctx context.Context, c options.Config, files, heads []string, out io.
 	}
 	if len(findings) > 0 {
 		return errFindings
+	}
+	if unread != nil {
+		return fmt.Errorf("%w: the files%s are whole; %w", ErrNotLooked, where, unread)
 	}
 	fmt.Fprintf(out, "%d files%s: the chains are whole\n", len(files), where)
 	return nil

@@ -3,6 +3,7 @@ package check_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,9 +25,13 @@ func TestAudit_saysWhatIsMissing(t *testing.T) {
 	o.DataDir = t.TempDir()
 	c, err := o.Complete()
 	require.NoError(t, err)
+	// ends are those that kcp has, or why they cannot be read.
+	var ends []audit.Head
+	var unread error
+	inKCP := func(context.Context, options.Config) ([]audit.Head, bool, error) { return ends, ends != nil, unread }
 	run := func(files []string, heads ...string) (string, error) {
 		out := &strings.Builder{}
-		err := check.Audit(t.Context(), c, files, heads, out)
+		err := check.Audit(t.Context(), c, files, heads, inKCP, out)
 		return out.String(), err
 	}
 	_, err = run(nil)
@@ -43,6 +48,21 @@ func TestAudit_saysWhatIsMissing(t *testing.T) {
 	require.Equal(t, "2 files: the chains are whole\n", out)
 	_, err = run(nil, "x")
 	require.ErrorIs(t, err, check.ErrNotLooked)
+
+	// kcp has the ends of all replicas.
+	ends = append(l.Heads(), audit.Head{Replica: "another", Log: audit.Rights, Seq: 7, Hash: "x"})
+	out, err = run(nil)
+	require.NoError(t, err)
+	require.Equal(t, "2 files, beside the ends that kcp has: the chains are whole\n", out)
+	ends[0].Seq = 4
+	out, err = run(nil)
+	require.Error(t, err)
+	require.Contains(t, out, "the end of the chain was cut off")
+	ends, unread = nil, errors.New("kcp does not answer")
+	_, err = run(nil)
+	require.ErrorIs(t, err, check.ErrNotLooked)
+	require.ErrorIs(t, err, unread)
+	unread = nil
 	_, err = run([]string{filepath.Join(o.DataDir, "none")})
 	require.ErrorIs(t, err, check.ErrNotLooked)
 
