@@ -7,6 +7,7 @@ import { load, orgOf, session, signOut } from './lib/session.js';
 import { errorNote, heading } from './lib/ui.js';
 import './lib/switcher.js';
 import { mark } from './lib/waiting.js';
+import * as access from './pages/access.js';
 import * as activity from './pages/activity.js';
 import * as admin from './pages/admin.js';
 import * as adminorgs from './pages/adminorgs.js';
@@ -70,6 +71,7 @@ const routes = [
   { pattern: new RegExp(`^/ui/orgs/${id}/catalog$`), params: ['org'], page: catalog, tab: 'Catalog' },
   { pattern: new RegExp(`^/ui/orgs/${id}/catalog/${id}$`), params: ['org', 'entry'], page: entry, tab: 'Catalog' },
   { pattern: new RegExp(`^/ui/orgs/${id}/activity$`), params: ['org'], page: activity, tab: 'Activity' },
+  { pattern: new RegExp(`^/ui/orgs/${id}/access$`), params: ['org'], page: access, tab: 'Access' },
   { pattern: new RegExp(`^/ui/orgs/${id}/usage$`), params: ['org'], page: usage, tab: 'Usage' },
   { pattern: new RegExp(`^/ui/orgs/${id}/settings$`), params: ['org'], page: settings, tab: 'Settings' },
   { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}$`), params: ['org', 'ws'], page: workspace, tab: 'Overview' },
@@ -79,6 +81,7 @@ const routes = [
   { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/providers$`), params: ['org', 'ws'], page: providers, tab: 'Providers' },
   { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/providers/${id}$`), params: ['org', 'ws', 'entry'], page: provider, tab: 'Providers' },
   { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/activity$`), params: ['org', 'ws'], page: activity, tab: 'Activity' },
+  { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/access$`), params: ['org', 'ws'], page: access, tab: 'Access' },
   { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/usage$`), params: ['org', 'ws'], page: usage, tab: 'Usage' },
 ];
 
@@ -233,7 +236,7 @@ function tabsOf({ org, ws }) {
     // A manager without a role sees nothing of what is in the Workspace.
     if (own?.manager && own.role === '' && !orgOf(org)?.role) return [['Overview', base], ['Members', `${base}/members`]];
     /** @type {Array<[string, string]>} */
-    const audited = orgOf(org)?.role === 'admin' || own?.role === 'admin' ? [['Activity', `${base}/activity`], ['Usage', `${base}/usage`]] : [];
+    const audited = orgOf(org)?.role === 'admin' || own?.role === 'admin' ? [['Activity', `${base}/activity`], ['Access', `${base}/access`], ['Usage', `${base}/usage`]] : [];
     return [['Overview', base], ['Members', `${base}/members`], ['Bots', `${base}/bots`], ['Providers', `${base}/providers`], ...audited];
   }
   if (!org) return [];
@@ -241,7 +244,7 @@ function tabsOf({ org, ws }) {
   // People who are in Workspaces only see nothing else of an Organization.
   if (orgOf(org)?.role === '') return [['Workspaces', base]];
   /** @type {Array<[string, string]>} */
-  const audited = orgOf(org)?.role === 'admin' ? [['Activity', `${base}/activity`], ['Usage', `${base}/usage`]] : [];
+  const audited = orgOf(org)?.role === 'admin' ? [['Activity', `${base}/activity`], ['Access', `${base}/access`], ['Usage', `${base}/usage`]] : [];
   return [['Workspaces', base], ['Members', `${base}/members`], ['Catalog', `${base}/catalog`], ...audited, ['Settings', `${base}/settings`]];
 }
 

@@ -36,6 +36,7 @@ func TestPortal_isEnoughForEverything(t *testing.T) {
 		{"what two people change", func(*testing.T) { conflicts(alice) }},
 		{"settings that two people change", func(*testing.T) { settings(alice) }},
 		{"activity", func(*testing.T) { activity(alice) }},
+		{"past access", func(*testing.T) { pastAccess(alice) }},
 		{"usage", func(*testing.T) { usage(alice) }},
 		{"an answer that is late", func(*testing.T) { lateAnswer(alice) }},
 		{"an answer that is lost", func(*testing.T) { lostAnswer(alice) }},

@@ -262,9 +262,9 @@ export function confirmDialog(c) {
   });
 }
 
-/** Has the browser save a text as a file. @param {string} name @param {string} text */
-export function save(name, text) {
-  const url = URL.createObjectURL(new Blob([text], { type: 'application/yaml' }));
+/** Has the browser save a text as a file. @param {string} name @param {string} text @param {string} [type] */
+export function save(name, text, type = 'application/yaml') {
+  const url = URL.createObjectURL(new Blob([text], { type }));
   h('a', { href: url, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(url), 10e3);
 }

@@ -1,10 +1,12 @@
 // For admins: who changed what in an Organization or a Workspace, and who was refused. For auditors: in the whole hub.
 
-import { orgPath, workspacePath } from '../lib/api.js';
+import { call, orgPath, workspacePath } from '../lib/api.js';
 import { h } from '../lib/dom.js';
-import { badge, moment, visible } from '../lib/format.js';
+import { badge, endOf, local, moment, visible } from '../lib/format.js';
 import { paged } from '../lib/paged.js';
-import { heading, table } from '../lib/ui.js';
+import { orgOf } from '../lib/session.js';
+import { action, heading, save, table } from '../lib/ui.js';
+import { inWords } from '../lib/words.js';
 
 /** The parameters that filter, with what the field says. @type {Array<[string, string]>} */
 const filters = [['actor', 'Person or bot'], ['action', 'Part of the action'], ['object', 'Name of the object'], ['code', 'Status, such as 403 or 4xx']];
@@ -12,24 +14,36 @@ const filters = [['actor', 'Person or bot'], ['action', 'Part of the action'], [
 /** Those of the whole hub. @type {Array<[string, string]>} */
 const further = [['org', 'UUID of an organization'], ['workspace', 'UUID of a workspace']];
 
+/** Those with a moment, which filter too. @type {Array<[string, string]>} */
+const bounds = [['since', 'From'], ['until', 'Until']];
+
 /** @param {import('../app.js').Page} page */
 export async function render(page) {
   const { org, ws } = page.params;
   const all = !org;
   const path = ws ? workspacePath(org, ws) : all ? '/api/admin' : orgPath(org);
   const fields = all ? [...filters, ...further] : filters;
-  const { items, body, pager } = await paged(page, `${path}/audit`, fields.map(([name]) => name));
+  const names = [...fields, ...bounds].map(([name]) => name).concat(ws || all ? [] : 'workspace');
+  const { items, body, pager } = await paged(page, `${path}/audit`, names);
   const behind = body.replicas.filter((/** @type {Schema<'AuditReplica'>} */ r) => r.behindSeconds > 60);
+  const csv = action('Download CSV', 'Preparing…', async () => {
+    const wanted = new URLSearchParams([...page.query].filter(([name]) => names.includes(name)));
+    /** @type {string} */
+    const events = `${path}/audit?${wanted}`;
+    const { body: text } = await call('GET', events, { accept: 'text/csv', signal: page.signal });
+    save('activity.csv', text, 'text/csv');
+  });
   page.title('Activity');
   page.show(
-    heading('Activity', `Who changed what in ${all ? 'the whole hub' : ws ? 'this workspace' : 'this organization'}, and who was refused, the newest first.`),
-    form(page, fields),
+    heading('Activity', `Who changed what in ${all ? 'the whole hub' : ws ? 'this workspace' : 'this organization'}, and who was refused, the newest first.`, csv),
+    form(page, fields, ws || all ? [] : orgOf(org)?.workspaces || []),
     behind.length > 0 && h('p', { class: 'note warn', role: 'status' }, 'Some events of the last time are not here yet.'),
     table('Activity', [
       { title: 'Time', class: 'nowrap', cell: (e) => moment(e.time) },
       { title: 'By', cell: (e) => [h('bdi', {}, e.actor.user || e.actor.bot || e.actor.kind), all && h('span', { class: 'second' }, h('bdi', {}, e.peer || ''))] },
       { title: 'Action', cell: (e) => [
-        visible(e.action), h('span', { class: 'second' }, h('bdi', {}, visible(objectOf(e)))),
+        inWords(e.action), h('span', { class: inWords(e.action) ? 'second' : null }, visible(e.action)),
+        h('span', { class: 'second' }, h('bdi', {}, visible(objectOf(e)))),
         all && e.org && h('span', { class: 'second' }, h('a', { href: `${location.pathname}?org=${encodeURIComponent(e.org)}` }, h('code', {}, e.org)), e.outsider && [' ', badge('', 'outsider')]),
       ] },
       { title: 'Decided', cell: (e) => e.facts && h('code', {}, visible(JSON.stringify(e.facts))) },
@@ -45,14 +59,23 @@ function objectOf({ object, resource }) {
   return [resource.resource, resource.subresource, resource.namespace, resource.name].filter(Boolean).join('/');
 }
 
-/** @param {import('../app.js').Page} page @param {Array<[string, string]>} fields */
-function form(page, fields) {
-  const inputs = fields.map(([name, label]) => h('input', { type: 'search', name, value: page.query.get(name) || '', 'aria-label': label, placeholder: label, dir: 'auto' }));
+/** @param {import('../app.js').Page} page @param {Array<[string, string]>} fields @param {Array<{uuid: string, name: string}>} workspaces */
+function form(page, fields, workspaces) {
+  const held = (/** @type {string} */ name) => page.query.get(name) || '';
+  const texts = fields.map(([name, label]) => h('input', { type: 'search', name, value: held(name), 'aria-label': label, placeholder: label, dir: 'auto' }));
+  const times = bounds.map(([name, label]) => h('label', { class: 'nowrap' }, `${label} `,
+    h('input', { type: 'datetime-local', class: 'inline', name, value: local(held(name)) })));
+  // The events of a Workspace that is gone can be asked for by its UUID in the URL.
+  const select = workspaces.length > 0 && h('select', { class: 'inline', name: 'workspace', 'aria-label': 'Workspace' },
+    h('option', { value: '' }, 'All workspaces'), workspaces.map((w) => h('option', { value: w.uuid }, w.name)));
+  if (select) select.value = held('workspace');
   const search = () => {
     const query = new URLSearchParams();
-    for (const input of inputs) if (input.value.trim()) query.set(input.name, input.value.trim());
+    for (const input of texts) if (input.value.trim()) query.set(input.name, input.value.trim());
+    for (const { lastChild: input } of times) if (input.value) query.set(input.name, endOf(input.value) || '');
+    if (select && select.value) query.set('workspace', select.value);
     page.go(query.size > 0 ? `${location.pathname}?${query}` : location.pathname);
   };
   return h('form', { class: 'toolbar', role: 'search', onsubmit: (/** @type {Event} */ e) => { e.preventDefault(); search(); } },
-    inputs, h('button', { type: 'submit' }, 'Search'));
+    texts, times, select, h('button', { type: 'submit' }, 'Search'));
 }
