@@ -33,6 +33,13 @@ func (a Admin) ExportAudit(ctx context.Context, org string, q AuditQuery, mediaT
 	return a.export(ctx, "/audit", mediaType, to, append(q.options(), Query("org", org)))
 }
 
+// Access says who had access to an organization, or to a workspace in it if that is not empty, at a moment, to the second.
+// The zero time is now. For auditors and platform admins.
+func (a Admin) Access(ctx context.Context, org, workspace string, at time.Time) (*rest.PastAccess, error) {
+	r := Request{Method: http.MethodGet, Path: adminPath + "/access"}
+	return do[rest.PastAccess](ctx, a.c, r, Query("org", org), Query("workspace", workspace), Query("at", timeParameter(at)))
+}
+
 // Usage lists what organizations use. For auditors and platform admins.
 func (a Admin) Usage(ctx context.Context, q AdminUsageQuery) iter.Seq2[rest.AdminUsageItem, error] {
 	return Objects[rest.AdminUsageItem, None, None]{c: a.c, r: Request{Path: adminPath + "/usage"}}.List(ctx, q.options()...)

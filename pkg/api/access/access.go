@@ -10,6 +10,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/query"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/wire"
+	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -20,7 +21,7 @@ type Records interface {
 	AccessAt(ctx context.Context, org, workspace string, at time.Time) (tenancy.PastAccess, error)
 }
 
-// Handler serves who had access to an Organization and to a Workspace.
+// Handler serves who had access to an Organization and to a Workspace, to their admins and to auditors.
 type Handler struct {
 	api.Deps
 	// Records is nil without a database.
@@ -33,6 +34,7 @@ type Handler struct {
 func (h *Handler) Mount(r chi.Router) {
 	r.With(h.LimitReads, h.Scopes.Org).Get("/orgs/{org}/access", httpapi.Handle(h.get))
 	r.With(h.LimitReads, h.Scopes.Workspace).Get("/orgs/{org}/workspaces/{ws}/access", httpapi.Handle(h.get))
+	r.With(httpmw.RequireAuditor, h.LimitReads).Get("/admin/access", httpapi.Handle(h.ofPlatform))
 }
 
 func (h *Handler) get(w http.ResponseWriter, r *http.Request) error {
@@ -40,6 +42,30 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request) error {
 	if err := mayRead(scope); err != nil {
 		return err
 	}
+	workspace := ""
+	if scope.Workspace != nil {
+		workspace = scope.Workspace.UUID
+	}
+	return h.answer(w, r, scope.Org.UUID(), workspace)
+}
+
+// ofPlatform answers auditors. The Organization may be purged.
+func (h *Handler) ofPlatform(w http.ResponseWriter, r *http.Request) error {
+	org, err := query.UUID(r, "org", "an organization")
+	if err != nil {
+		return err
+	}
+	if org == "" {
+		return errs.InvalidField("query:org", "must be the UUID of an organization")
+	}
+	workspace, err := query.UUID(r, "workspace", "a workspace")
+	if err != nil {
+		return err
+	}
+	return h.answer(w, r, org, workspace)
+}
+
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request, org, workspace string) error {
 	if h.Records == nil {
 		return wire.NoRecords()
 	}
@@ -47,18 +73,14 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	workspace := ""
-	if scope.Workspace != nil {
-		workspace = scope.Workspace.UUID
-	}
-	found, err := h.Records.AccessAt(r.Context(), scope.Org.UUID(), workspace, at)
+	found, err := h.Records.AccessAt(r.Context(), org, workspace, at)
 	if err != nil {
 		return err
 	}
 	return httpapi.Write(w, http.StatusOK, wire.PastAccess(at, found))
 }
 
-// mayRead is the rule of both routes.
+// mayRead is the rule of the routes of tenants.
 func mayRead(scope *tenancy.Scope) error {
 	if scope.Workspace != nil {
 		return scope.RequireWorkspaceAdmin("read who had access to it")

@@ -49,6 +49,7 @@ func newBed(t testing.TB, records func(*bed) access.Records) *bed {
 	limits, err := httpmw.NewLimits(clocktesting.NewFakePassiveClock(apitest.Now()), prometheus.NewRegistry())
 	require.NoError(t, err)
 	b, w := &bed{}, apitest.NewWorld()
+	w.PutUser(apitest.Person(apitest.Auditor))
 	h := &access.Handler{Records: records(b), LimitReads: limits.PerPerson("audit_reads_per_person", 2), Deps: w.Deps(t, nil, "")}
 	b.now = h.Clock.Now()
 	b.Handler = apitest.Router(w, func(r chi.Router) { h.Mount(r) })
@@ -107,6 +108,28 @@ func TestAccess_asksForTheTenantOfThePathAndTheMoment(t *testing.T) {
 		askInDev(b, apitest.WSAdmin, query).Object(t, http.StatusOK)
 		require.Equal(t, []question{{apitest.Acme, "", at}, {apitest.Acme, apitest.Dev, at}}, b.asked, query)
 	}
+}
+
+func TestAccessOfThePlatform_isForAuditors(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, withRecords)
+	askAll := func(as, query string) apitest.Answer {
+		return apitest.Call{As: as, Method: http.MethodGet, Path: "/api/admin/access" + query}.Do(b)
+	}
+	then := time.Date(2020, 3, 1, 12, 0, 0, 0, time.UTC)
+	// An Organization that is purged is not in the caches.
+	askAll(apitest.Auditor, "?org="+apitest.Nowhere+"&at=2020-03-01T12:00:00Z").Object(t, http.StatusOK)
+	askAll(apitest.Operator, "?org="+apitest.Acme+"&workspace="+apitest.Dev+"&at=2020-03-01T12:00:00Z").Object(t, http.StatusOK)
+	require.Equal(t, []question{{apitest.Nowhere, "", then}, {apitest.Acme, apitest.Dev, then}}, b.asked)
+	for query, field := range map[string]string{
+		"": "org", "?org=acme": "org", "?workspace=" + apitest.Dev: "org", "?org=" + apitest.Acme + "&workspace=dev": "workspace", "?org=" + apitest.Acme + "&at=x": "at",
+	} {
+		askAll(apitest.Auditor, query).RefusedField(t, "query:"+field)
+	}
+	for _, as := range []string{apitest.Admin, apitest.Member, apitest.Foreigner} {
+		askAll(as, "?org="+apitest.Acme).Refused(t, http.StatusForbidden)
+	}
+	ask(b, apitest.Auditor, "").Refused(t, http.StatusForbidden)
 }
 
 func TestAccess_saysWhatIsNotKnown(t *testing.T) {

@@ -79,13 +79,13 @@ func (a *app) adminCommand() *cobra.Command {
 		Use: "admin", Short: "Manage people and organizations of the hub, as a platform admin, or audit it", Args: noArgs,
 		Long: `Manage people and organizations of the hub, as a platform admin. These commands give
 no access to the contents of workspaces. Auditors of the hub can list people and organizations,
-what happened, what was used, and what bills depend on.`,
+what happened, who had access, what was used, and what bills depend on.`,
 		Example: "  kedge admin users --registration Pending\n  kedge admin approve bob\n  kedge admin deletions",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(d.usersCommand(), d.registerCommand("approve", "Approved"), d.registerCommand("reject", "Rejected"), d.quotaCommand(),
 		d.orgsCommand(), d.catalogCommand(), d.deletionsCommand(), d.sessionsCommand(),
-		d.auditCommand(), d.usageCommand(), d.billingCommand())
+		d.auditCommand(), d.usageCommand(), d.billingCommand(), d.accessCommand())
 	return cmd
 }
 

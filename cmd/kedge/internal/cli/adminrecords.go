@@ -186,3 +186,47 @@ a workspace were the same. Deleted workspaces are billed until they are purged.`
 	flags.Var(&until, "until", "age or time until which to list (default: now)")
 	return cmd
 }
+
+// asAuditor is an organization, or a workspace in it, as auditors ask about it.
+type asAuditor struct {
+	api client.Admin
+	in  tenantFlags
+}
+
+// Access implements recorded.
+func (a asAuditor) Access(ctx context.Context, at time.Time) (*rest.PastAccess, error) {
+	return a.api.Access(ctx, a.in.org, a.in.workspace, at)
+}
+
+func (d *admin) accessCommand() *cobra.Command {
+	var in tenantFlags
+	var at moment
+	var output format
+	cmd := &cobra.Command{
+		Use: "access --org UUID|NAME", Short: "List who has, or had, access to an organization",
+		Long: `List who has, or had at a moment, access to an organization and to what is in it, or to one
+workspace with --workspace, for auditors and platform admins, as kedge access shows it to its
+admins.`,
+		Example: "  kedge admin access --org ACME\n  kedge admin access --org ACME --at 2026-03-03T12:00:00Z -o wide",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			if in.org == "" {
+				return fmt.Errorf("%s needs --org; %w", cmd.CommandPath(), errUsage)
+			}
+			s, err := d.session(ctx)
+			if err != nil {
+				return err
+			}
+			if err := d.resolve(ctx, s, &in); err != nil {
+				return err
+			}
+			return d.printAccess(ctx, asAuditor{s.api.Admin(), in}, at.before(d.Clock.Now()), output)
+		},
+	}
+	in.add(cmd)
+	cmd.Flag("org").Usage = "UUID or name of the organization"
+	output.flag(cmd)
+	cmd.Flags().Var(&at, "at", "age or time of the moment, such as 30d or 2026-03-03T12:00:00Z (default: now)")
+	return cmd
+}

@@ -88,3 +88,21 @@ func TestAdminBilling_listsWhatBillsDependOn(t *testing.T) {
 		require.Equal(t, want, query.Get(name))
 	}
 }
+
+func TestAdminAccess_showsWhoHadIt(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.login(t)
+	b.answer("GET /api/admin/orgs", http.StatusOK, `{"items":[{"uuid":"`+orgUUID+`","displayName":"ACME"}]}`)
+	asked := b.record(t, "GET /api/admin/access", http.StatusOK, `{"at":"2026-03-03T12:00:00Z","since":"2026-01-01T00:00:00Z","asOf":"2026-03-03T12:00:00Z","active":true,"items":[
+		{"user":"alice","role":"admin","through":[{"through":"Membership","role":"admin","since":"2026-02-01T00:00:00Z"}]}]}`)
+	code, out, errOut := b.run(t, "admin", "access", "--org", "ACME", "--workspace", wsUUID, "--at", "2026-03-03T12:00:00Z")
+	require.Zero(t, code, errOut)
+	require.Regexp(t, `alice .*admin`, out)
+	query, err := url.ParseQuery((*asked)[0].query)
+	require.NoError(t, err)
+	require.Equal(t, url.Values{"org": {orgUUID}, "workspace": {wsUUID}, "at": {"2026-03-03T12:00:00Z"}}, query)
+	code, _, errOut = b.run(t, "admin", "access")
+	require.NotZero(t, code)
+	require.Contains(t, errOut, "--org")
+}
