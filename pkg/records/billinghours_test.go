@@ -3,6 +3,7 @@ package records_test
 import (
 	"cmp"
 	"database/sql"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -51,7 +52,7 @@ func simulateMonth(t *testing.T, db *records.DB) month {
 	t.Helper()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a simulation
+	random := rand.New(rand.NewPCG(seed, 0))
 	m := month{from: time.Now().UTC().Truncate(24 * time.Hour).Add(-40 * 24 * time.Hour)}
 	m.to = m.from.Add(30 * 24 * time.Hour)
 	k, w := clocktesting.NewFakeClock(m.from), &workspaces{held: map[string]records.BilledWorkspace{}}
@@ -163,36 +164,41 @@ func inHour(history []state, hour time.Time) (last state, ok bool) {
 func hourText(t time.Time) string { return t.UTC().Truncate(time.Hour).Format(time.RFC3339) }
 
 // timeOf is a time as a driver reads it.
-func timeOf(t assert.TestingT, value any) time.Time {
-	if text, ok := value.(string); ok {
-		parsed, err := time.Parse(time.RFC3339Nano, text)
-		assert.NoError(t, err)
-		return parsed
+func timeOf(value any) (time.Time, error) {
+	switch v := value.(type) {
+	case time.Time:
+		return v, nil
+	case string:
+		return time.Parse(time.RFC3339Nano, v)
 	}
-	found, _ := value.(time.Time)
-	return found
+	return time.Time{}, fmt.Errorf("%T is no time", value)
 }
 
 // billedHours returns the lines that a query selects, ordered by hour and Workspace.
-func billedHours(t assert.TestingT, own *sql.DB, query string) (all []billedHour) {
+func billedHours(own *sql.DB, query string) (all []billedHour, err error) {
 	found, err := own.Query(query)
-	if !assert.NoError(t, err) {
-		return nil
+	if err != nil {
+		return nil, err
 	}
-	defer func() { assert.NoError(t, found.Close()) }()
+	defer func() { err = errors.Join(err, found.Close()) }()
 	for found.Next() {
 		var l billedHour
 		var hour any
-		assert.NoError(t, found.Scan(&hour, &l.org, &l.orgName, &l.workspace, &l.name, &l.path, &l.center, &l.labels, &l.phase,
-			&l.objects, &l.bytes, &l.requests, &l.writes, &l.people, &l.bots))
-		l.hour, l.labels = hourText(timeOf(t, hour)), strings.ReplaceAll(l.labels, " ", "")
+		if err := found.Scan(&hour, &l.org, &l.orgName, &l.workspace, &l.name, &l.path, &l.center, &l.labels, &l.phase,
+			&l.objects, &l.bytes, &l.requests, &l.writes, &l.people, &l.bots); err != nil {
+			return nil, err
+		}
+		at, err := timeOf(hour)
+		if err != nil {
+			return nil, err
+		}
+		l.hour, l.labels = hourText(at), strings.ReplaceAll(l.labels, " ", "")
 		all = append(all, l)
 	}
-	assert.NoError(t, found.Err())
 	slices.SortFunc(all, func(a, b billedHour) int {
 		return cmp.Or(cmp.Compare(a.hour, b.hour), cmp.Compare(a.workspace, b.workspace))
 	})
-	return all
+	return all, found.Err()
 }
 
 const billedColumns = `org_uuid, org_name, workspace_uuid, workspace_name, path, cost_center, CAST(labels AS text), phase,
@@ -209,7 +215,8 @@ func (m month) require(t *testing.T, own *sql.DB, query string) {
 	t.Helper()
 	require.NotEmpty(t, m.want)
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
-		found := billedHours(c, own, query)
+		found, err := billedHours(own, query)
+		assert.NoError(c, err)
 		// The first difference says more than all of them.
 		for i := range min(len(found), len(m.want)) {
 			if found[i] != m.want[i] {
@@ -274,7 +281,8 @@ func TestBillingHours_haveTheHourThatRuns(t *testing.T) {
 		recording(t, open(t, url), w)
 		own := raw(t, url)
 		requireRows(t, own, "w1", "1 Active")
-		found := billedHours(t, own, "SELECT hour, "+billedColumns+" FROM billing_hours")
+		found, err := billedHours(own, "SELECT hour, "+billedColumns+" FROM billing_hours")
+		require.NoError(t, err)
 		require.NotEmpty(t, found)
 		require.Equal(t, hourText(began), found[0].hour)
 		require.Equal(t, "1", found[0].center)

@@ -225,7 +225,7 @@ func firing() map[string]struct {
 		"KedgeHubRevocationLate":     {given: series{"kedge_revocation_late_total": "0x115 1x124"}, labels: hub("pod", "hub-0")},
 		"KedgeHubAuditLost":          {given: series{"kedge_audit_lost_total": "0x115 1x124"}, labels: hub()},
 		"KedgeHubRecordsBehind":      {given: series{"kedge_records_lag_seconds": "0+30x240"}, labels: hub("pod", "hub-0")},
-		"KedgeHubBillingBehind":      {given: series{"kedge_billing_lag_seconds": "0+60x240"}, labels: hub("pod", "hub-0")},
+		"KedgeHubBillingBehind":      {given: series{"kedge_billing_lag_seconds": "8000x240"}, labels: hub("pod", "hub-0")},
 		"KedgeHubRecordsLost":        {given: series{"kedge_records_lost_total": "0x115 1x124"}, labels: hub()},
 		"KedgeHubLimited":            {given: series{`kedge_limited_total{limit="streams"}`: "0+120x240"}, labels: hub("limit", "streams")},
 		"KedgeHubLoginsFail":         {given: series{`kedge_logins_total{client="cli",result="error"}`: "0+9x240"}, labels: hub()},
