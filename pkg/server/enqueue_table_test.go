@@ -72,6 +72,7 @@ func TestControllers_enqueueWhatAChangeTouches(t *testing.T) {
 		{name: "Organization in which admins create Workspaces", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) { o.Spec.WorkspaceCreation = v1alpha1.WhoAdmin }), want: "organization orgs|acme"},
 		{name: "Organization in which admins publish", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) { o.Spec.CatalogEntryCreation = v1alpha1.WhoAdmin }), want: "organization orgs|acme"},
 		{name: "Organization with another quota", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) { o.Spec.WorkspaceQuota = 7 }), want: "organization orgs|acme"},
+		{name: "Organization with limits of storage", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) { o.Spec.Storage = &v1alpha1.StorageLimits{Bytes: 7} }), want: "organization orgs|acme"},
 		{name: "Organization that is billed", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) { o.Spec.Billing = &v1alpha1.Billing{} }), want: "organization orgs|acme"},
 		{name: "Organization that gives all Workspaces its billing", cluster: orgsCluster, object: changed(org("acme", "alice"), tenancy.ApplyBilling), want: "organization orgs|acme"},
 		{name: "Workspace claimed in an Organization", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) { o.Spec.WorkspaceClaims = []v1alpha1.Claim{{UUID: "w9"}} }), want: "organization orgs|acme"},

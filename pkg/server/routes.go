@@ -182,7 +182,9 @@ func (p routes) router() chi.Router {
 			Deps: deletions, Search: v.SearchPeople, Bound: p.rights.FollowedEverywhere, WriteEnds: p.sessions.WriteEnds,
 			LimitSearch: p.limits.PerPerson("searches_per_person", c.Limits.SearchesPerPerson),
 		}).Mount(r)
-		(&admin.Handler{Deps: deletions, People: v.People, Orgs: v.Orgs, Bound: p.rights.FollowedEverywhere, WriteEnds: p.sessions.WriteEnds}).Mount(r)
+		(&admin.Handler{
+			Deps: deletions, People: v.People, Orgs: v.Orgs, Storage: c.StorageLimits(), Bound: p.rights.FollowedEverywhere, WriteEnds: p.sessions.WriteEnds,
+		}).Mount(r)
 		(&members.Handler{
 			Deps: d, Memberships: s, Followed: p.revocation.AfterRecheck(p.rights.Followed),
 			LimitAdditions: p.limits.Additions("additions_per_person", c.Limits.AdditionsPerPerson),

@@ -25,7 +25,7 @@ const (
 // newMeter returns the meter of what Workspaces store. It reads kcp as the hub.
 func (a *assembly) newMeter() (*meter.Meter, error) {
 	return meter.New(meter.Config{
-		Limits: func(string) meter.Limits { return a.hub.config.StorageLimits() },
+		Limits: a.storageLimits,
 		Clock:  clock.RealClock{}, Metrics: a.hub.registry,
 		Measure: func(ctx context.Context, cluster string) (meter.Reading, error) {
 			return readingOf(a.clients.Usage(ctx, cluster, tenancy.HubObject))
@@ -39,6 +39,18 @@ func (a *assembly) newMeter() (*meter.Meter, error) {
 			return metered
 		},
 	})
+}
+
+// storageLimits returns the limits of an Organization: those that platform admins gave it, else those of the flags.
+func (a *assembly) storageLimits(org string) meter.Limits {
+	l := a.hub.config.StorageLimits()
+	if o, ok := a.views.Org(org); ok {
+		l = tenancy.StorageLimits(o.Spec.Storage, l)
+	}
+	return meter.Limits{
+		OrgBytes:  l.Bytes,
+		Workspace: meter.Use{Objects: l.WorkspaceObjects, Bytes: l.WorkspaceBytes, Definitions: l.WorkspaceCRDs, Bindings: l.WorkspaceAPIBindings},
+	}
 }
 
 func meteredOf(w tenancy.Workspace) meter.Workspace {
@@ -111,7 +123,7 @@ func (a *assembly) stored(w tenancy.Workspace, to *rest.Workspace) {
 	if !ok {
 		return
 	}
-	limits := a.hub.config.StorageLimits()
+	limits := a.storageLimits(w.OrgUUID)
 	to.Objects = &rest.Amount{Used: use.Objects, Limit: limits.Workspace.Objects}
 	to.Bytes = &rest.Amount{Used: use.Bytes, Limit: limits.Workspace.Bytes}
 	to.Definitions = &rest.Amount{Used: use.Definitions, Limit: limits.Workspace.Definitions}

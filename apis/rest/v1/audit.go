@@ -90,7 +90,7 @@ type AuditFacts struct {
 	// Invitation is the ID of the invitation by which a person signs up.
 	Invitation string `json:"invitation,omitempty"`
 	// Quota is the new number of Organizations of a person or Workspaces of an Organization, or
-	// "default".
+	// "default". New limits of storage follow as name=limit.
 	Quota string `json:"quota,omitempty"`
 	// DefaultAccess, WorkspaceCreation and CatalogEntryCreation are settings of an Organization.
 	DefaultAccess        string `json:"defaultAccess,omitempty"`

@@ -27,7 +27,7 @@ func TestSchemas_equalTheTypes(t *testing.T) {
 		rest.AddOrgMemberRequest{}, rest.UpdateOrgMemberRequest{}, rest.AddWorkspaceMemberRequest{}, rest.UpdateWorkspaceMemberRequest{},
 		rest.Bot{}, rest.CreateBotRequest{}, rest.UpdateBotRequest{}, rest.BotToken{}, rest.IssuedBotToken{}, rest.IssueBotTokenRequest{},
 		rest.BotTrust{}, rest.TrustRefusal{}, rest.AddBotTrustRequest{}, rest.ExchangedToken{},
-		rest.AdminOrg{}, rest.AdminUpdateOrgRequest{}, rest.Deletion{},
+		rest.AdminOrg{}, rest.AdminUpdateOrgRequest{}, rest.StorageLimits{}, rest.StorageLimitsPatch{}, rest.Deletion{},
 		rest.CatalogEntryRequest{}, rest.CatalogExportRef{}, rest.CatalogBackend{}, rest.CatalogUI{},
 		rest.GroupResource{}, rest.ProviderClaim{}, rest.Provider{}, rest.EnableProviderRequest{},
 		rest.CreateInvitationRequest{}, rest.Invitation{}, rest.CreatedInvitation{}, rest.OfferedInvitation{}, rest.AcceptedInvitation{},

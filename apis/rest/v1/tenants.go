@@ -248,22 +248,45 @@ type RotateBotTokenRequest struct {
 
 // AdminOrg is an organization as platform admins see it. It has no contents of workspaces.
 type AdminOrg struct {
-	Answer              `json:"-"`
-	UUID                string       `json:"uuid"`
-	DisplayName         string       `json:"displayName"`
-	Personal            bool         `json:"personal"`
-	Billing             *Billing     `json:"billing"`
-	WorkspaceQuota      Quota        `json:"workspaceQuota"`
-	CreatedAt           metav1.Time  `json:"createdAt"`
-	CreatedBy           string       `json:"createdBy"`
-	Phase               string       `json:"phase"`
-	DeletionRequestedAt *metav1.Time `json:"deletionRequestedAt,omitempty"`
-	PurgeAt             *metav1.Time `json:"purgeAt,omitempty"`
+	Answer         `json:"-"`
+	UUID           string   `json:"uuid"`
+	DisplayName    string   `json:"displayName"`
+	Personal       bool     `json:"personal"`
+	Billing        *Billing `json:"billing"`
+	WorkspaceQuota Quota    `json:"workspaceQuota"`
+	// Storage are the limits that apply, those of the hub included.
+	Storage             StorageLimits `json:"storage"`
+	CreatedAt           metav1.Time   `json:"createdAt"`
+	CreatedBy           string        `json:"createdBy"`
+	Phase               string        `json:"phase"`
+	DeletionRequestedAt *metav1.Time  `json:"deletionRequestedAt,omitempty"`
+	PurgeAt             *metav1.Time  `json:"purgeAt,omitempty"`
 }
 
-// AdminUpdateOrgRequest changes an organization. A WorkspaceQuota of null or 0 restores the default.
+// StorageLimits are the limits of what an organization stores. Sizes are quantities of Kubernetes. 0 is no
+// limit.
+type StorageLimits struct {
+	Bytes                string `json:"bytes"`
+	WorkspaceBytes       string `json:"workspaceBytes"`
+	WorkspaceObjects     int64  `json:"workspaceObjects"`
+	WorkspaceCRDs        int64  `json:"workspaceCRDs"`
+	WorkspaceAPIBindings int64  `json:"workspaceAPIBindings"`
+}
+
+// StorageLimitsPatch changes StorageLimits. null or 0 restores the default.
+type StorageLimitsPatch struct {
+	Bytes                Field[string] `json:"bytes,omitempty"`
+	WorkspaceBytes       Field[string] `json:"workspaceBytes,omitempty"`
+	WorkspaceObjects     Field[int64]  `json:"workspaceObjects,omitempty"`
+	WorkspaceCRDs        Field[int64]  `json:"workspaceCRDs,omitempty"`
+	WorkspaceAPIBindings Field[int64]  `json:"workspaceAPIBindings,omitempty"`
+}
+
+// AdminUpdateOrgRequest changes an organization. A WorkspaceQuota of null or 0 restores the default, and a Storage of
+// null all limits of the hub.
 type AdminUpdateOrgRequest struct {
-	WorkspaceQuota Field[int32] `json:"workspaceQuota,omitempty"`
+	WorkspaceQuota Field[int32]              `json:"workspaceQuota,omitempty"`
+	Storage        Field[StorageLimitsPatch] `json:"storage,omitempty"`
 }
 
 // Deletion is a soft-deleted object that is not purged yet.

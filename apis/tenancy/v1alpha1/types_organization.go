@@ -73,6 +73,10 @@ type OrganizationSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=5000
 	WorkspaceQuota int32 `json:"workspaceQuota,omitempty"`
+	// storage has the limits of what the Organization stores, where they differ from the hub's
+	// (--org-bytes and --workspace-*). Set by platform admins.
+	// +optional
+	Storage *StorageLimits `json:"storage,omitempty"`
 	// workspaceClaims are the Workspaces that count against the quota, those still to be
 	// created included. Set by the hub.
 	// +optional
@@ -115,6 +119,37 @@ type OrganizationSpec struct {
 	// Workspace whose own has a lower revision. Set by the hub.
 	// +optional
 	WorkspaceBilling *RevisedBilling `json:"workspaceBilling,omitempty"`
+}
+
+// StorageLimits are limits of what an Organization stores. 0 or absent means that of the hub.
+type StorageLimits struct {
+	// bytes is the size of all objects in the Workspaces of the Organization (--org-bytes).
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1099511627776
+	Bytes int64 `json:"bytes,omitempty"`
+	// workspaceBytes is the size of all objects of each Workspace (--workspace-bytes).
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1099511627776
+	WorkspaceBytes int64 `json:"workspaceBytes,omitempty"`
+	// workspaceObjects is the number of objects of each Workspace (--workspace-objects).
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000000
+	WorkspaceObjects int64 `json:"workspaceObjects,omitempty"`
+	// workspaceCRDs is the number of CustomResourceDefinitions of each Workspace
+	// (--workspace-crds).
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000
+	WorkspaceCRDs int64 `json:"workspaceCRDs,omitempty"`
+	// workspaceAPIBindings is the number of APIBindings of each Workspace
+	// (--workspace-apibindings).
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000
+	WorkspaceAPIBindings int64 `json:"workspaceAPIBindings,omitempty"`
 }
 
 // MembershipChange is an accepted change of one Membership: a new one, another role, or its

@@ -32,6 +32,8 @@ type Handler struct {
 	// People returns all Users, and Orgs all Organizations, soft-deleted ones included.
 	People func() []*v1alpha1.User
 	Orgs   func() []tenancy.Org
+	// Storage are the limits of what an Organization without its own stores.
+	Storage v1alpha1.StorageLimits
 	// Bound reports whether the bindings of a User in kcp are as desired.
 	Bound func(user string) bool
 	// WriteEnds writes the end of the Sessions of a User that a rejection has ended. It comes

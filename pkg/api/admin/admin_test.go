@@ -96,6 +96,7 @@ func newFixture(t testing.TB) *fixture {
 	f.store = &store{t: t, world: f.world, version: apitest.FirstVersion}
 	handler := &admin.Handler{
 		Deps: f.world.Deps(t, f.store, ""), People: f.world.People, Bound: func(user string) bool { return !f.unbound[user] },
+		Storage: v1alpha1.StorageLimits{Bytes: 2 << 30, WorkspaceBytes: 256 << 20, WorkspaceObjects: 20_000, WorkspaceCRDs: 200},
 		Orgs: func() []tenancy.Org {
 			acme, _ := f.world.Org(apitest.Acme)
 			globex, _ := f.world.Org(apitest.Globex)
@@ -363,6 +364,8 @@ func TestPatch_sendsWhatWasGivenAndNoMore(t *testing.T) {
 		{acmesPath, `{}`, nil},
 		{acmesPath, `{"workspaceQuota": 7}`, m{"workspaceQuota": 7.}},
 		{acmesPath, `{"workspaceQuota": null}`, m{"workspaceQuota": nil}},
+		{acmesPath, `{"storage": null}`, nil},
+		{acmesPath, `{"storage": {"bytes": "1Gi"}}`, m{"storage": m{"bytes": float64(1 << 30)}}},
 	} {
 		f := newFixture(t)
 		f.quotas()
@@ -402,7 +405,7 @@ func TestPatchOrg_answersNothingOfItsContents(t *testing.T) {
 	answer := f.patch(apitest.Operator, acmesPath, `{"workspaceQuota": 7}`)
 	answer.Object(t, http.StatusOK)
 	require.JSONEq(t, `{"uuid": "`+apitest.Acme+`", "displayName": "Acme", "personal": false,
-		"billing": {"costCenter": "4711"}, "workspaceQuota": {"limit": 7, "used": 4},
+		"billing": {"costCenter": "4711"}, "workspaceQuota": {"limit": 7, "used": 4}, "storage": `+hubsLimits+`,
 		"createdAt": "2026-03-01T12:00:00Z", "createdBy": "alice", "phase": "Ready"}`, answer.Body, "what is soft-deleted, and what was only asked for, counts")
 }
 

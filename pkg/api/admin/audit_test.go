@@ -22,6 +22,8 @@ func TestAudit_saysWhatPlatformAdminsDecide(t *testing.T) {
 		"reject":          {Call: patch(user, `{"registration":"Rejected"}`), Object: apitest.Member, Facts: `{"registration":"Rejected"}`, Reduces: true},
 		"reject and give": {Call: patch(user, `{"registration":"Rejected","orgQuota":7}`), Object: apitest.Member, Facts: `{"registration":"Rejected","quota":"7"}`},
 		"a quota":         {Call: patch(org, `{"workspaceQuota":7}`), Facts: `{"quota":"7"}`},
+		"a limit":         {Call: patch(org, `{"storage":{"bytes":"10Gi","workspaceObjects":null}}`), Facts: `{"quota":"bytes=10Gi workspaceObjects=default"}`},
+		"quota and limit": {Call: patch(org, `{"workspaceQuota":7,"storage":null}`), Facts: `{"quota":"7 storage=default"}`},
 		"the default":     {Call: patch(org, `{"workspaceQuota":null}`), Facts: `{"quota":"default"}`},
 	})
 }

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"net/http"
+	"strings"
 
 	"github.com/go-chi/chi/v5"
 	"k8s.io/utils/ptr"
@@ -26,6 +27,7 @@ func (h *Handler) orgView(o *v1alpha1.Organization) rest.AdminOrg {
 			Limit: tenancy.Limit(o.Spec.WorkspaceQuota, h.DefaultWorkspaceQuota),
 			Used:  h.Views.UsedWorkspaces(o.Name, o.Spec.WorkspaceClaims),
 		},
+		Storage:   h.storageView(o),
 		CreatedAt: o.CreationTimestamp, CreatedBy: tenancy.Org{Organization: o}.CreatedBy(), Phase: string(tenancy.PhaseOf(o.Status.CommonStatus)),
 		DeletionRequestedAt: o.Status.DeletionRequestedAt, PurgeAt: tenancy.PurgeAt(o.Status.DeletionRequestedAt, h.Deletion),
 	}
@@ -75,15 +77,22 @@ func (h *Handler) patchOrg(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	edit, limits, err := storage(in.Storage)
+	if err != nil {
+		return err
+	}
 	held, err := h.org(r)
 	if err != nil {
 		return err
 	}
 	return api.Change[tenancy.Org]{
-		Intent: httpmw.Intent{Facts: audit.Facts{Quota: quotaIn(in.WorkspaceQuota)}},
+		Intent: httpmw.Intent{Facts: audit.Facts{Quota: strings.TrimSpace(quotaIn(in.WorkspaceQuota) + " " + limits)}},
 		Write: func(ctx context.Context, match api.Match) (tenancy.Org, error) {
 			o, err := h.Store.ChangeOrganization(ctx, held.Organization, match, func(_ context.Context, o *v1alpha1.Organization) error {
 				o.Spec.WorkspaceQuota = ptr.Deref(limit, o.Spec.WorkspaceQuota)
+				if edit != nil {
+					edit(&o.Spec)
+				}
 				return nil
 			})
 			return tenancy.Org{Organization: o}, err

@@ -58,7 +58,7 @@ func TestOrgs_areFoundByNameAndOwnership(t *testing.T) {
 	answer := f.get(apitest.Operator, "orgs?personal=true")
 	answer.Object(t, http.StatusOK)
 	require.JSONEq(t, `{"continue": "", "items": [{"uuid": "`+apitest.Globex+`", "displayName": "Globex", "personal": true, "billing": null,
-		"workspaceQuota": {"limit": 50, "used": 1}, "createdAt": "2026-03-01T12:00:00Z", "createdBy": "frank", "phase": "Ready",
+		"workspaceQuota": {"limit": 50, "used": 1}, "storage": `+hubsLimits+`, "createdAt": "2026-03-01T12:00:00Z", "createdBy": "frank", "phase": "Ready",
 		"deletionRequestedAt": "2026-03-01T12:00:00Z", "purgeAt": "2026-03-31T12:00:00Z"}]}`, answer.Body)
 }
 

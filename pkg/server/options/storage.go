@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/faroshq/kedge-hub/pkg/storage/meter"
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 )
 
 // The smallest quota is what an empty hub needs, and some room. The largest is that of a database that
@@ -36,7 +36,7 @@ type StorageOptions struct {
 
 	// etcdQuota is EtcdQuota in bytes, and limits are those of tenants.
 	etcdQuota int64
-	limits    meter.Limits
+	limits    v1alpha1.StorageLimits
 }
 
 func newStorageOptions() StorageOptions {
@@ -61,7 +61,7 @@ func (o *StorageOptions) complete(fail func(flag, format string, args ...any)) {
 	if o.etcdQuota = quantity.Value(); err != nil || o.etcdQuota < minEtcdQuota || o.etcdQuota > maxEtcdQuota {
 		fail("etcd-quota", "%q is not a size between 64Mi and 64Gi, such as 8Gi", o.EtcdQuota)
 	}
-	o.limits.Workspace = meter.Use{Objects: o.WorkspaceObjects, Definitions: o.WorkspaceDefinitions, Bindings: o.WorkspaceBindings}
+	o.limits = v1alpha1.StorageLimits{WorkspaceObjects: o.WorkspaceObjects, WorkspaceCRDs: o.WorkspaceDefinitions, WorkspaceAPIBindings: o.WorkspaceBindings}
 	for flag, n := range map[string]int64{
 		"workspace-objects": o.WorkspaceObjects, "workspace-crds": o.WorkspaceDefinitions, "workspace-apibindings": o.WorkspaceBindings,
 	} {
@@ -69,8 +69,8 @@ func (o *StorageOptions) complete(fail func(flag, format string, args ...any)) {
 			fail(flag, "%d is negative; give a number, or 0 for no limit", n)
 		}
 	}
-	parseSize(fail, "workspace-bytes", o.WorkspaceBytes, &o.limits.Workspace.Bytes)
-	parseSize(fail, "org-bytes", o.OrgBytes, &o.limits.OrgBytes)
+	parseSize(fail, "workspace-bytes", o.WorkspaceBytes, &o.limits.WorkspaceBytes)
+	parseSize(fail, "org-bytes", o.OrgBytes, &o.limits.Bytes)
 }
 
 // parseSize parses a limit in bytes, which is a quantity of Kubernetes. 0 means no limit.
@@ -81,5 +81,5 @@ func parseSize(fail func(flag, format string, args ...any), flag, text string, b
 	}
 }
 
-// StorageLimits returns the limits of tenants.
-func (c Config) StorageLimits() meter.Limits { return c.Storage.limits }
+// StorageLimits returns the limits of Organizations without their own.
+func (c Config) StorageLimits() v1alpha1.StorageLimits { return c.Storage.limits }

@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +19,7 @@ var (
 	adminUserColumns = table{{"NAME", "name"}, {"DISPLAY NAME", "displayName"}, {"EMAIL", "email"}, {"REGISTRATION", "registration"}, {"PHASE", "phase"}, {"CREATED", "createdAt"},
 		{"ORGANIZATIONS", "orgQuota", wide}, {"PERSONAL ORGANIZATION", "personalOrg", wide}, {"REASON", "rejectionReason", wide}, {"DELETED", "deletionRequestedAt", wide}}
 	adminOrgColumns = table{{"UUID", "uuid"}, {"DISPLAY NAME", "displayName"}, {"PHASE", "phase"}, {"CREATED", "createdAt"}, {"CREATED BY", "createdBy"}, {"WORKSPACES", "workspaceQuota"},
-		{"BILLING", "billing"}, {"PERSONAL", "personal", wide}, {"DELETED", "deletionRequestedAt", wide}, {"PURGE AT", "purgeAt", wide}}
+		{"BILLING", "billing"}, {"PERSONAL", "personal", wide}, {"STORAGE", "storage", wide}, {"DELETED", "deletionRequestedAt", wide}, {"PURGE AT", "purgeAt", wide}}
 	membershipColumns = table{{"ORGANIZATION", "orgDisplayName"}, {"WORKSPACE", "workspaceDisplayName"}, {"ROLE", "role"}, {"DELETED", "softDeletedAt"},
 		{"ORGANIZATION UUID", "orgUUID", wide}, {"WORKSPACE UUID", "workspaceUUID", wide}}
 )
@@ -170,8 +173,8 @@ func (d *admin) registerCommand(name, registration string) *cobra.Command {
 
 func (d *admin) quotaCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "quota", Short: "Set how many organizations a person, or workspaces an organization, can have", Args: noArgs,
-		Example: "  kedge admin quota user bob 20\n  kedge admin quota org ACME default",
+		Use: "quota", Short: "Set how many organizations a person, or workspaces an organization, can have, and what an organization can store", Args: noArgs,
+		Example: "  kedge admin quota user bob 20\n  kedge admin quota org ACME default\n  kedge admin quota storage ACME bytes 10Gi",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(
@@ -182,8 +185,57 @@ func (d *admin) quotaCommand() *cobra.Command {
 		d.orgs.about(limitCommand("org UUID|NAME N|default", "Set how many workspaces an organization can have", "org ACME default"), adminOrgColumns.all(),
 			func(ctx context.Context, _ *session, all adminOrgs, uuid string, args []string) (object, error) {
 				return all.Update(ctx, uuid, rest.AdminUpdateOrgRequest{WorkspaceQuota: limit(args[1])})
+			}),
+		d.orgs.about(storageCommand(), adminOrgColumns.all(),
+			func(ctx context.Context, _ *session, all adminOrgs, uuid string, args []string) (object, error) {
+				return all.Update(ctx, uuid, rest.AdminUpdateOrgRequest{Storage: rest.Set(storageLimits()[args[1]](args[2]))})
 			}))
 	return cmd
+}
+
+// storageLimits are the limits of what an organization stores, by name: each makes the request that sets it.
+func storageLimits() map[string]func(value string) rest.StorageLimitsPatch {
+	size := func(value string) rest.Field[string] {
+		if value == "default" {
+			return rest.Null[string]()
+		}
+		return rest.Set(value)
+	}
+	number := func(value string) rest.Field[int64] {
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil {
+			return rest.Null[int64]()
+		}
+		return rest.Set(n)
+	}
+	return map[string]func(value string) rest.StorageLimitsPatch{
+		"bytes":             func(v string) rest.StorageLimitsPatch { return rest.StorageLimitsPatch{Bytes: size(v)} },
+		"workspace-bytes":   func(v string) rest.StorageLimitsPatch { return rest.StorageLimitsPatch{WorkspaceBytes: size(v)} },
+		"workspace-objects": func(v string) rest.StorageLimitsPatch { return rest.StorageLimitsPatch{WorkspaceObjects: number(v)} },
+		"workspace-crds":    func(v string) rest.StorageLimitsPatch { return rest.StorageLimitsPatch{WorkspaceCRDs: number(v)} },
+		"workspace-apibindings": func(v string) rest.StorageLimitsPatch {
+			return rest.StorageLimitsPatch{WorkspaceAPIBindings: number(v)}
+		},
+	}
+}
+
+func storageCommand() *cobra.Command {
+	names := strings.Join(slices.Sorted(maps.Keys(storageLimits())), ", ")
+	return &cobra.Command{
+		Use: "storage UUID|NAME LIMIT VALUE|default", Short: "Set how much an organization, or each of its workspaces, can store",
+		Long: "Set how much an organization, or each of its workspaces, can store. The limits are " + names +
+			". Sizes are such as 10Gi. The word default restores what the hub's operator set for all.",
+		Example: "  kedge admin quota storage ACME bytes 10Gi\n  kedge admin quota storage ACME workspace-objects default",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 3 || storageLimits()[args[1]] == nil {
+				return fmt.Errorf("%s needs a name, a limit (%s), and a value or the word default; %w", cmd.CommandPath(), names, errUsage)
+			}
+			if _, err := strconv.ParseUint(args[2], 10, 31); err != nil && args[2] != "default" && !strings.HasSuffix(args[1], "bytes") {
+				return fmt.Errorf("%s needs a number or the word default for %s; %w", cmd.CommandPath(), args[1], errUsage)
+			}
+			return nil
+		},
+	}
 }
 
 func limitCommand(use, short, example string) *cobra.Command {

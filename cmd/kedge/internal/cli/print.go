@@ -179,6 +179,14 @@ func cell(v any) string {
 				return cell(named)
 			}
 		}
+		if _, ok := v["workspaceBytes"]; ok {
+			// The limits of storage are texts and numbers.
+			limits := make([]string, 0, len(v))
+			for _, name := range slices.Sorted(maps.Keys(v)) {
+				limits = append(limits, name+"="+cell(v[name]))
+			}
+			return strings.Join(limits, ",")
+		}
 		return pairs(v)
 	case float64:
 		// Numbers of JSON; large ones have no exponent.

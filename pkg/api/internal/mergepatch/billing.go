@@ -28,7 +28,7 @@ func Billing(raw []byte) (tenancy.BillingEdit, error) {
 	if raw == nil {
 		return nil, nil
 	}
-	in, err := object("billing", raw)
+	in, err := Object("billing", raw)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func Billing(raw []byte) (tenancy.BillingEdit, error) {
 }
 
 func labels(raw json.RawMessage) (func(*v1alpha1.Billing), error) {
-	in, err := object("billing.labels", raw)
+	in, err := Object("billing.labels", raw)
 	if err != nil {
 		return nil, err
 	}
@@ -97,8 +97,8 @@ func labels(raw json.RawMessage) (func(*v1alpha1.Billing), error) {
 	}, nil
 }
 
-// object reads a member that is an object. It returns nil if the patch removes it.
-func object(field string, raw json.RawMessage) (map[string]json.RawMessage, error) {
+// Object reads a member that is an object. It returns nil if the patch removes it.
+func Object(field string, raw json.RawMessage) (map[string]json.RawMessage, error) {
 	if IsNull(raw) {
 		return nil, nil
 	}

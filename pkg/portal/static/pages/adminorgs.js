@@ -24,7 +24,11 @@ export async function render(page) {
       { title: 'State', cell: (o) => (o.deletionRequestedAt ? badge('warn', o.purgeAt ? `Deleted, ${left(o.purgeAt)}` : 'Deleted') : phaseBadge(o.phase)) },
       { title: '', class: 'do', cell: (o) => session.me.platformAdmin && (o.deletionRequestedAt
         ? action('Undelete', 'Undeleting…', () => call('POST', `/api/admin/orgs/${o.uuid}/undelete`, { signal: page.signal }).then(page.reload), { kind: 'plain', problem })
-        : [button('Quota', () => quota(page, o), 'plain'), button('Delete', () => remove(page, o), 'plain danger')]) },
+        : [
+          button('Quota', () => quota(page, o), 'plain'),
+          button('Storage', () => storage(page, o), 'plain'),
+          button('Delete', () => remove(page, o), 'plain danger'),
+        ]) },
     ], items, page.query.size > 0 ? 'No organization is like this.' : 'There are no organizations yet.'),
     pager,
   );
@@ -41,6 +45,29 @@ function quota(page, org) {
     },
   });
 }
+
+/** @param {import('../app.js').Page} page @param {any} org */
+function storage(page, org) {
+  formDialog({
+    title: 'Storage', signal: page.signal, action: 'Save', text: h('p', {}, 'What the organization, and each of its workspaces, can store. Leave a field empty for the default.'),
+    fields: storageLimits.map((l) => ({ name: l.name, label: l.label, type: l.size ? 'text' : 'number', value: String(org.storage[l.name]), hint: l.size ? 'Such as 10Gi.' : '' })),
+    submit: async (values) => {
+      // What nobody changed stays the default if it is.
+      const changed = storageLimits.filter((l) => values[l.name] !== String(org.storage[l.name]));
+      const limits = Object.fromEntries(changed.map((l) => [l.name, values[l.name] === '' ? null : l.size ? values[l.name] : Number(values[l.name])]));
+      await call('PATCH', `/api/admin/orgs/${org.uuid}`, { body: { storage: limits }, signal: page.signal });
+      page.reload();
+    },
+  });
+}
+
+const storageLimits = [
+  { name: 'bytes', label: 'Size of the organization', size: true },
+  { name: 'workspaceBytes', label: 'Size of a workspace', size: true },
+  { name: 'workspaceObjects', label: 'Objects of a workspace', size: false },
+  { name: 'workspaceCRDs', label: 'CustomResourceDefinitions of a workspace', size: false },
+  { name: 'workspaceAPIBindings', label: 'APIBindings of a workspace', size: false },
+];
 
 /** @param {import('../app.js').Page} page @param {any} org */
 function remove(page, org) {
