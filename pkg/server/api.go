@@ -111,6 +111,7 @@ func (a *assembly) api(serving context.Context) error {
 		rights: a.rights, rolesFollowed: workspace.NewRolesFollowed(v), revocation: a.revocation, reviews: reviews,
 		botTokens: botTokens, countedBots: counted.bots,
 		stored:      a.stored,
+		storedInOrg: a.storedInOrg,
 		invitations: invited, invitationCookies: a.invitationCookies(), countedInvitations: counted.invitations,
 		certificate: a.hub.certificate, costCenters: &a.costCenters,
 	}

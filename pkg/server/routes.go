@@ -77,6 +77,8 @@ type routes struct {
 	rights access.Readiness
 	// stored adds to the view of a Workspace what it stores.
 	stored func(tenancy.Workspace, *rest.Workspace)
+	// storedInOrg adds to the view of an Organization what it stores.
+	storedInOrg func(o tenancy.Org, to *rest.Org)
 	// rolesFollowed reports whether the roles of a Workspace cover all that is bound there.
 	rolesFollowed func(org, workspace string) bool
 	revocation    *revocation.Revocation
@@ -190,7 +192,7 @@ func (p routes) router() chi.Router {
 			LimitAdditions: p.limits.Additions("additions_per_person", c.Limits.AdditionsPerPerson),
 		}).Mount(r)
 		invited.Mount(r)
-		(&orgs.Handler{Deps: deletions, BoundForAll: p.rights.FollowedByAll}).Mount(r)
+		(&orgs.Handler{Deps: deletions, BoundForAll: p.rights.FollowedByAll, Stored: p.storedInOrg}).Mount(r)
 		(&workspaces.Handler{Deps: deletions, Stored: p.stored}).Mount(r)
 		(&bots.Handler{
 			Deps: d, Bots: v, KCP: s, Tokens: p.botTokens, Metrics: p.countedBots, MaxTokenTTL: c.Bots.TokenMaxTTL, Issuers: c.CI.Issuers,

@@ -117,6 +117,13 @@ func (a *assembly) servedIn(w tenancy.Workspace) (definitions, bindings int64) {
 	return use.Definitions, use.Bindings
 }
 
+// storedInOrg adds to the view of an Organization what it stores, if that is known.
+func (a *assembly) storedInOrg(o tenancy.Org, to *rest.Org) {
+	if used, ok := a.meter.OrgBytes(o.UUID()); ok {
+		to.Bytes = &rest.Amount{Used: used, Limit: a.storageLimits(o.UUID()).OrgBytes}
+	}
+}
+
 // stored adds to the view of a Workspace what it stores, if that is known.
 func (a *assembly) stored(w tenancy.Workspace, to *rest.Workspace) {
 	use, orgBytes, ok := a.meter.Read(meteredOf(w))

@@ -48,6 +48,8 @@ type Org struct {
 	Conditions           []Condition  `json:"conditions"`
 	DeletionRequestedAt  *metav1.Time `json:"deletionRequestedAt,omitempty"`
 	PurgeAt              *metav1.Time `json:"purgeAt,omitempty"`
+	// Bytes is what its workspaces store. It is absent until all of them were measured.
+	Bytes *Amount `json:"bytes,omitempty"`
 }
 
 // Billing says who pays.

@@ -23,6 +23,8 @@ type Handler struct {
 	api.Deps
 	// BoundForAll reports whether kcp has the desired bindings of all members of the Org.
 	BoundForAll func(org string) bool
+	// Stored adds to a view what the Organization stores, if that is known; nil adds nothing.
+	Stored func(o tenancy.Org, to *rest.Org)
 }
 
 // Mount adds the routes below /api.

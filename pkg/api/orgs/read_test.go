@@ -8,7 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/orgs"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
 	"github.com/faroshq/kedge-hub/test/doubles/apitest"
 )
 
@@ -21,6 +24,19 @@ const acme = `{
 	"createdAt": "2026-03-01T12:00:00Z", "createdBy": "alice", "firstAdmin": "alice",
 	"phase": "Ready", "conditions": []
 }`
+
+func TestOrgs_sayWhatTheyStore(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(h *orgs.Handler) {
+		h.Stored = func(o tenancy.Org, to *rest.Org) {
+			if o.UUID() == apitest.Acme {
+				to.Bytes = &rest.Amount{Used: 7, Limit: 10}
+			}
+		}
+	})
+	answer := f.get(apitest.Admin, "/api/orgs/"+apitest.Acme)
+	require.Equal(t, map[string]any{"used": 7., "limit": 10.}, answer.Object(t, http.StatusOK)["bytes"])
+}
 
 func TestOrg_hasExactlyItsFields(t *testing.T) {
 	t.Parallel()

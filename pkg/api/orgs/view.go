@@ -19,7 +19,7 @@ func (h *Handler) firstAdmin(user string, o tenancy.Org) string {
 }
 
 func (h *Handler) viewOf(o tenancy.Org, role v1alpha1.Role, firstAdmin string) rest.Org {
-	return rest.Org{
+	v := rest.Org{
 		UUID: o.UUID(), DisplayName: o.Spec.DisplayName, Personal: o.Spec.Personal, Role: rest.Role(role),
 		WorkspacePath:     h.Tree.Org(o.UUID()),
 		WorkspaceCreation: string(o.Spec.WorkspaceCreation), CatalogEntryCreation: string(o.Spec.CatalogEntryCreation),
@@ -31,4 +31,8 @@ func (h *Handler) viewOf(o tenancy.Org, role v1alpha1.Role, firstAdmin string) r
 		DeletionRequestedAt: o.Status.DeletionRequestedAt,
 		PurgeAt:             tenancy.PurgeAt(o.Status.DeletionRequestedAt, h.Deletion),
 	}
+	if h.Stored != nil {
+		h.Stored(o, &v)
+	}
+	return v
 }

@@ -265,6 +265,28 @@ func (m *Meter) Read(w Workspace) (use Use, orgBytes int64, ok bool) {
 	return c.use(), m.ofOrg(w.Org).used, c.known
 }
 
+// OrgBytes returns what all Workspaces of an Organization store. ok is false until all of them were measured, which
+// it has done.
+func (m *Meter) OrgBytes(org string) (used int64, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.orgs[org]) == 0 {
+		all := m.config.Workspaces(org)
+		for _, w := range all {
+			if w.Cluster != "" {
+				m.push(m.add(w), false)
+			}
+		}
+		return 0, len(all) == 0
+	}
+	for c := range m.orgs[org] {
+		if !c.known {
+			return 0, false
+		}
+	}
+	return m.ofOrg(org).used, true
+}
+
 // ReadOrg returns what the Workspaces of an Organization store, by UUID, as far as they were measured. It has the others
 // measured when nobody needs a measurement sooner.
 func (m *Meter) ReadOrg(org string) map[string]Use {

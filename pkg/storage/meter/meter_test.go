@@ -450,6 +450,19 @@ func TestMeter_readsWhatIsStored(t *testing.T) {
 	require.Equal(t, 1, s.times("one"), "reading has it measured once")
 }
 
+func TestMeter_readsTheBytesOfAnOrganization(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, meter.Limits{OrgBytes: 15 * mib})
+	s.store("one", meter.Use{Bytes: 3})
+	s.store("two", meter.Use{Bytes: 4})
+	_, ok := s.OrgBytes("a")
+	require.False(t, ok, "nothing was measured")
+	var used int64
+	require.Eventually(t, func() bool { used, ok = s.OrgBytes("a"); return ok }, 5*time.Second, time.Millisecond)
+	require.EqualValues(t, 7, used)
+	require.Zero(t, s.times("other"))
+}
+
 // What nobody waits for is measured behind what somebody does, once, also where it was in line already.
 func TestMeter_measuresForUsageBehindRequests(t *testing.T) {
 	t.Parallel()

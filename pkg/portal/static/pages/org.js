@@ -3,7 +3,7 @@
 import { all, call, orgPath } from '../lib/api.js';
 import { billingOfNew, newCostCenter } from '../lib/billing.js';
 import { h, named } from '../lib/dom.js';
-import { badge, end, endOf, left, moment, origin, phaseBadge } from '../lib/format.js';
+import { badge, end, endOf, left, moment, origin, phaseBadge, size, used } from '../lib/format.js';
 import { progress, remove, rename, undelete } from '../lib/places.js';
 import { among, roleText } from '../lib/rights.js';
 import { loadMemberships, orgOf } from '../lib/session.js';
@@ -66,7 +66,8 @@ export async function render(page) {
           }), 'plain danger'),
         ] },
       ], workspaces, [h('p', {}, 'No workspaces yet.'), may && h('p', {}, 'A workspace is a Kubernetes API of its own: create one and use kubectl in it.')]),
-      quota && h('p', { class: 'muted small' }, `${quota.used} of ${quota.limit} workspaces used, deleted ones that are not purged yet included.`, full ? ' Ask a platform admin for more.' : '')),
+      quota && h('p', { class: 'muted small' }, `${quota.used} of ${quota.limit} workspaces used, deleted ones that are not purged yet included.`, full ? ' Ask a platform admin for more.' : ''),
+      org.bytes && h('p', { class: 'muted small' }, `${used(org.bytes, size)} stored in all workspaces.`)),
     deleted.length > 0 && h('section', {}, h('h2', {}, 'Deleted'), table('Deleted workspaces', [
       { title: 'Workspace', cell: (w) => named(w.workspaceDisplayName) },
       { title: 'Deleted', cell: (w) => moment(w.softDeletedAt) },

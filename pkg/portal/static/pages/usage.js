@@ -1,8 +1,8 @@
 // For admins and auditors: what an Organization or a Workspace uses, by hour or day.
 
 import { call, orgPath, workspacePath } from '../lib/api.js';
-import { h } from '../lib/dom.js';
-import { moment, size } from '../lib/format.js';
+import { h, named } from '../lib/dom.js';
+import { moment, size, used } from '../lib/format.js';
 import { plot } from '../lib/plot.js';
 import { heading, table } from '../lib/ui.js';
 
@@ -13,6 +13,25 @@ const steps = { hour: { title: 'Last 24 hours', length: hour, count: 24 }, day: 
 
 const number = new Intl.NumberFormat();
 
+/** What has a limit, by the name of its field. @type {{org: Limit[], workspace: Limit[]}} */
+const limits = {
+  org: [{ name: 'bytes', label: 'Stored', format: size }],
+  workspace: [
+    { name: 'objects', label: 'Objects', format: number.format },
+    { name: 'bytes', label: 'Stored', format: size },
+    { name: 'customResourceDefinitions', label: 'CustomResourceDefinitions', format: number.format },
+    { name: 'apiBindings', label: 'APIBindings', format: number.format },
+    { name: 'orgBytes', label: 'Stored in the organization', format: size },
+  ],
+};
+
+/** @typedef {{name: string, label: string, format: (n: number) => string}} Limit */
+
+/** Says what is left of a limit. @param {{used: number, limit: number}|undefined} amount @param {(n: number) => string} format */
+function remaining(amount, format) {
+  return amount?.limit ? `, ${format(Math.max(amount.limit - amount.used, 0))} left` : '';
+}
+
 /** @param {import('../app.js').Page} page */
 export async function render(page) {
   const { org, ws } = page.params;
@@ -20,9 +39,11 @@ export async function render(page) {
   // Auditors come here with an Organization in the query.
   const audited = page.query.get('org') || '';
   const query = org ? '' : `org=${encodeURIComponent(audited)}&`;
-  const { body } = org
-    ? await call('GET', `${ws ? workspacePath(org, ws) : orgPath(org)}/usage?step=${name}`, { signal: page.signal })
-    : await call('GET', `/api/admin/usage?org=${encodeURIComponent(audited)}&step=${name}`, { signal: page.signal });
+  const path = ws ? workspacePath(org, ws) : orgPath(org || audited);
+  const [{ body }, of] = await Promise.all([
+    call('GET', org ? `${path}/usage?step=${name}` : `/api/admin/usage?org=${encodeURIComponent(audited)}&step=${name}`, { signal: page.signal }),
+    org ? call('GET', path, { signal: page.signal }).then((a) => a.body) : undefined,
+  ]);
   /** @type {Array<Schema<'UsageItem'> & {orgDisplayName?: string}>} */
   const items = body.items;
   const step = steps[name];
@@ -37,6 +58,9 @@ export async function render(page) {
     heading('Usage', `What ${org ? `this ${ws ? 'workspace' : 'organization'}` : items[0]?.orgDisplayName || audited} uses, at most a minute old.`,
       Object.entries(steps).map(([each, s]) => h('a', { class: 'button', href: `${location.pathname}?${query}step=${each}`, 'aria-current': each === name ? 'true' : null }, s.title))),
     behind.length > 0 && h('p', { class: 'note warn', role: 'status' }, 'Some usage of the last time is not here yet.'),
+    of && h('section', { class: 'card' }, h('h2', {}, 'Limits'), h('dl', {},
+      (ws ? limits.workspace : limits.org).map((l) => [h('dt', {}, l.label), h('dd', {}, used(of[l.name], l.format), remaining(of[l.name], l.format))]),
+      h('dt', {}, 'Cost center'), h('dd', {}, named(of.billing?.costCenter || '', '–')))),
     items.length > 0 && h('div', { class: 'plots' },
       bars('Requests', (i) => i.requests.read + i.requests.write + i.requests.watch), bars('Bytes of answers', (i) => i.bytesOut, size),
       bars('Stored objects', (i) => i.objects), bars('Stored bytes', (i) => i.bytes, size),
