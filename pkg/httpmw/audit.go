@@ -178,9 +178,13 @@ func IntendProxied(r *http.Request, e tenancy.Entry, sudo bool) error {
 	}
 	info, ok := request.RequestInfoFrom(r.Context())
 	deletes := ok && (info.Verb == "delete" || info.Verb == "deletecollection")
+	facts := audit.Facts{Elevated: sudo}
+	if sudo {
+		facts.Request = e.SudoRequest
+	}
 	return Intend(r, Intent{
 		Reduces: deletes && !sudo, Org: e.Workspace.OrgUUID, Workspace: e.Workspace.UUID, Cluster: e.Workspace.ClusterID,
-		Facts: audit.Facts{Elevated: sudo},
+		Facts: facts,
 	})
 }
 
@@ -219,7 +223,7 @@ func (c *change) event(r *http.Request) audit.Event {
 	} else if route := routeOf(r); route != nil {
 		e.Action = methodOf(r) + " " + route.RoutePattern()
 		e.Org, e.Workspace = cmp.Or(e.Org, route.URLParam("org")), cmp.Or(e.Workspace, route.URLParam("ws"))
-		for _, param := range []string{"user", "sa", "name", "session", "entry", "invitation"} {
+		for _, param := range []string{"user", "sa", "name", "session", "entry", "invitation", "request"} {
 			e.Object = cmp.Or(e.Object, route.URLParam(param))
 		}
 	}

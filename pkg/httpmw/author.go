@@ -54,7 +54,12 @@ type Author struct {
 // Begin applies the rule may to the scope of a request, and returns the caller as the author of
 // what the request grants. The Memberships that the caller has now are the ones that count later.
 func (r Rights) Begin(req *http.Request, may func(tenancy.Scope) error) (Author, error) {
-	a := Author{rights: r, caller: CallerOf(req), scope: *ScopeOf(req), may: may}
+	return r.BeginIn(req, *ScopeOf(req), may)
+}
+
+// BeginIn is Begin for a scope that the request is about, in place of that of its path.
+func (r Rights) BeginIn(req *http.Request, scope tenancy.Scope, may func(tenancy.Scope) error) (Author, error) {
+	a := Author{rights: r, caller: CallerOf(req), scope: scope, may: may}
 	if err := may(a.scope); err != nil {
 		return Author{}, err
 	}

@@ -127,6 +127,11 @@ func (c *Clients) Invitations(cluster string) *Client[*v1alpha1.Invitation] {
 	return in[*v1alpha1.Invitation](c, cluster)
 }
 
+// AccessRequests of the cluster.
+func (c *Clients) AccessRequests(cluster string) *Client[*v1alpha1.AccessRequest] {
+	return in[*v1alpha1.AccessRequest](c, cluster)
+}
+
 // ServiceAccounts of a namespace of the cluster.
 func (c *Clients) ServiceAccounts(cluster, namespace string) *Client[*corev1.ServiceAccount] {
 	return at[*corev1.ServiceAccount](c, c.ClusterURL(cluster), namespace)

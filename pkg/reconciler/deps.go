@@ -112,7 +112,7 @@ func (d Deps) Objects() objects.Objects {
 	v := d.Views
 	return objects.New(d.Clients, objects.Caches{
 		Users: v.Users, Organizations: v.Organizations, Memberships: v.Memberships, Indexes: v.Indexes,
-		Bots: v.Bots, Sessions: v.Sessions, Invitations: v.Invitations,
+		Bots: v.Bots, Sessions: v.Sessions, Invitations: v.Invitations, AccessRequests: v.AccessRequests,
 		CatalogEntries: v.CatalogEntries, Workspaces: v.ChildWorkspaces, Bindings: v.Bindings, ServiceAccounts: v.ServiceAccounts, BotSecrets: v.BotSecrets,
 		ClusterRoles: v.ClusterRoles, ClusterRoleBindings: v.ClusterRoleBindings, RoleBindings: v.RoleBindings,
 	}, d.Settings.Tree)

@@ -64,10 +64,20 @@ var actions = table{
 	"expire":        {{ends: RemoveMember, when: endsAll}, {ends: LimitMember, when: endsPart}},
 	"promote":       {{gives: "promotion of a member"}},
 
-	"POST " + inOrg + "/invitations":                      {{gives: "invitation"}},
-	"DELETE " + inOrg + "/invitations/{invitation}":       {{ends: AnswerInvitation, state: v1alpha1.InvitationRevoked}},
-	"POST " + inWorkspace + "/invitations":                {{gives: "invitation"}},
-	"DELETE " + inWorkspace + "/invitations/{invitation}": {{ends: AnswerInvitation, state: v1alpha1.InvitationRevoked}},
+	"POST " + inOrg + "/requests":                          {{gives: "request for rights"}},
+	"POST " + inOrg + "/requests/{request}/approve":        {{gives: "rights on request"}},
+	"POST " + inOrg + "/requests/{request}/deny":           {{}},
+	"POST " + inOrg + "/requests/{request}/withdraw":       {{ends: LimitMember, when: takesPart}},
+	"POST " + inOrg + "/requests/{request}/revoke":         {{ends: LimitMember, when: takesPart}},
+	"POST " + inWorkspace + "/requests":                    {{gives: "request for rights"}},
+	"POST " + inWorkspace + "/requests/{request}/approve":  {{gives: "rights on request"}},
+	"POST " + inWorkspace + "/requests/{request}/deny":     {{}},
+	"POST " + inWorkspace + "/requests/{request}/withdraw": {{ends: LimitMember, when: takesPart}},
+	"POST " + inWorkspace + "/requests/{request}/revoke":   {{ends: LimitMember, when: takesPart}},
+	"POST " + inOrg + "/invitations":                       {{gives: "invitation"}},
+	"DELETE " + inOrg + "/invitations/{invitation}":        {{ends: AnswerInvitation, state: v1alpha1.InvitationRevoked}},
+	"POST " + inWorkspace + "/invitations":                 {{gives: "invitation"}},
+	"DELETE " + inWorkspace + "/invitations/{invitation}":  {{ends: AnswerInvitation, state: v1alpha1.InvitationRevoked}},
 	"POST /api/invitations/{invitation}/accept": {
 		{ends: AnswerInvitation, state: v1alpha1.InvitationAccepted}, {gives: "membership by invitation"},
 	},
@@ -154,6 +164,9 @@ func ends(e audit.Event) bool {
 func endsAll(e audit.Event) bool { return !factsOf(e).Given() }
 
 func endsPart(e audit.Event) bool { return factsOf(e).Given() }
+
+// takesPart tells whether a Membership lost a part that was not given by hand.
+func takesPart(e audit.Event) bool { return factsOf(e).Sources != nil }
 
 func hasRole(e audit.Event) bool { return factsOf(e).Role != "" }
 

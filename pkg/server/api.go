@@ -112,7 +112,7 @@ func (a *assembly) api(serving context.Context) error {
 		botTokens: botTokens, countedBots: counted.bots,
 		stored:      a.stored,
 		storedInOrg: a.storedInOrg,
-		invitations: invited, invitationCookies: a.invitationCookies(), countedInvitations: counted.invitations,
+		invitations: invited, invitationCookies: a.invitationCookies(), countedInvitations: counted.invitations, countedRequests: counted.requests,
 		certificate: a.hub.certificate, costCenters: &a.costCenters,
 	}
 	if r.as, err = a.callers(); err != nil {

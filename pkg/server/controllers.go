@@ -12,6 +12,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/leader"
 	"github.com/faroshq/kedge-hub/pkg/reconciler"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/access"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/accessrequest"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/bot"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/catalogentry"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/customresources"
@@ -36,7 +37,7 @@ func controllers(d reconciler.Deps, rights *access.Reconciler, template *workspa
 		organization.NewController(d, access.NewReadiness(rights, d.Views).Followed),
 		workspace.NewController(d, template, rights.Missing), access.NewController(d, rights),
 		user.NewController(d), membership.NewController(d), membershipindex.NewController(d),
-		customresources.NewController(d), bot.NewController(d), session.NewController(d), invitation.NewController(d),
+		customresources.NewController(d), bot.NewController(d), session.NewController(d), invitation.NewController(d), accessrequest.NewController(d),
 	}, catalogentry.NewControllers(d)...)
 }
 

@@ -62,6 +62,8 @@ func (p *platform) cached(of kcp.Object, cluster, name, version string) bool {
 		return is(get(p.v.Bots, cluster, name))
 	case *v1alpha1.Invitation:
 		return is(get(p.v.Invitations, cluster, name))
+	case *v1alpha1.AccessRequest:
+		return is(get(p.v.AccessRequests, cluster, name))
 	case *v1alpha1.CatalogEntry:
 		return is(get(p.v.CatalogEntries, cluster, name))
 	case *corev1.ServiceAccount:

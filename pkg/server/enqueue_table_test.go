@@ -81,6 +81,9 @@ func TestControllers_enqueueWhatAChangeTouches(t *testing.T) {
 		{name: "Change of an Invitation accepted", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) {
 			o.Spec.InvitationChanges = []v1alpha1.InvitationChange{{Name: "i1"}}
 		}), want: "organization orgs|acme"},
+		{name: "Change of an AccessRequest accepted", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) {
+			o.Spec.RequestChanges = []v1alpha1.RequestChange{{Name: "r1"}}
+		}), want: "organization orgs|acme"},
 		{name: "Organization annotated", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) {
 			o.Annotations[v1alpha1.OperationAnnotation] = v1alpha1.OperationReconcile
 		}), want: "organization orgs|acme"},
@@ -169,6 +172,8 @@ func TestControllers_enqueueWhatAChangeTouches(t *testing.T) {
 		{name: "Bot claimed in a Workspace", cluster: homeCluster, object: annotated(child("w3"), v1alpha1.BotClaimsAnnotation, "{}"), want: "workspace home|w3"},
 
 		{name: "Invitation added", cluster: homeCluster, object: &v1alpha1.Invitation{ObjectMeta: metav1.ObjectMeta{Name: "i1"}}, want: "invitation home|i1"},
+
+		{name: "AccessRequest added", cluster: homeCluster, object: &v1alpha1.AccessRequest{ObjectMeta: metav1.ObjectMeta{Name: "r1"}}, want: "accessrequest home|r1"},
 
 		{name: "CatalogEntry added", cluster: shopCluster, object: entry("gadgets"), want: "catalogbackend shop|e-gadgets, catalogentry shop|e-gadgets"},
 		{name: "CatalogEntry reported", cluster: shopCluster, object: reported(entry("widgets"), func(e *v1alpha1.CatalogEntry) { e.Status.Phase = v1alpha1.PhaseReady }), want: "catalogentry shop|e-widgets"},

@@ -93,7 +93,7 @@ func newPlatform(t *testing.T) *platform {
 	v := p.v
 	running.Go(func() {
 		informer.Watch(ctx, []string{p.URL()}, v.Users, v.Sessions, v.Organizations, v.ChildWorkspaces, v.Memberships, v.Indexes, v.OrgBindings,
-			v.Namespaces, v.ClusterRoles, v.ClusterRoleBindings, v.Roles, v.RoleBindings, v.Bindings, v.Bots, v.Invitations, v.ServiceAccounts, v.BotSecrets, v.CatalogEntries, v.Initializing, v.Inactive)
+			v.Namespaces, v.ClusterRoles, v.ClusterRoleBindings, v.Roles, v.RoleBindings, v.Bindings, v.Bots, v.Invitations, v.AccessRequests, v.ServiceAccounts, v.BotSecrets, v.CatalogEntries, v.Initializing, v.Inactive)
 	})
 	for _, o := range p.objects() {
 		p.flush(t, o.Object)

@@ -28,6 +28,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/members"
 	"github.com/faroshq/kedge-hub/pkg/api/orgs"
 	"github.com/faroshq/kedge-hub/pkg/api/providers"
+	requestsapi "github.com/faroshq/kedge-hub/pkg/api/requests"
 	"github.com/faroshq/kedge-hub/pkg/api/sessions"
 	usageapi "github.com/faroshq/kedge-hub/pkg/api/usage"
 	"github.com/faroshq/kedge-hub/pkg/api/users"
@@ -92,6 +93,7 @@ type routes struct {
 	invitations        *invitations.Service
 	invitationCookies  httpmw.InvitationCookies
 	countedInvitations *invitations.Metrics
+	countedRequests    *requestsapi.Metrics
 	// records, usage and access are nil without a database.
 	records     auditapi.Records
 	usage       usageapi.Records
@@ -192,6 +194,7 @@ func (p routes) router() chi.Router {
 			LimitAdditions: p.limits.Additions("additions_per_person", c.Limits.AdditionsPerPerson),
 		}).Mount(r)
 		invited.Mount(r)
+		(&requestsapi.Handler{Deps: d, Requests: v, KCP: s, Metrics: p.countedRequests, Followed: p.revocation.AfterRecheck(p.rights.Followed)}).Mount(r)
 		(&orgs.Handler{Deps: deletions, BoundForAll: p.rights.FollowedByAll, Stored: p.storedInOrg}).Mount(r)
 		(&workspaces.Handler{Deps: deletions, Stored: p.stored}).Mount(r)
 		(&bots.Handler{

@@ -15,6 +15,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/bots"
 	"github.com/faroshq/kedge-hub/pkg/api/invitations"
 	"github.com/faroshq/kedge-hub/pkg/api/login"
+	requestsapi "github.com/faroshq/kedge-hub/pkg/api/requests"
 	"github.com/faroshq/kedge-hub/pkg/certs"
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/metrics"
@@ -101,6 +102,7 @@ type counters struct {
 	login       *login.Metrics
 	bots        *bots.Metrics
 	invitations *invitations.Metrics
+	requests    *requestsapi.Metrics
 }
 
 // measure registers what is read from the caches and the certificates when Prometheus asks, and
@@ -128,6 +130,9 @@ func (a *assembly) measure() (c counters, err error) {
 	if c.bots, err = bots.NewMetrics(h.registry); err != nil {
 		return c, err
 	}
-	c.invitations, err = invitations.NewMetrics(h.registry)
+	if c.invitations, err = invitations.NewMetrics(h.registry); err != nil {
+		return c, err
+	}
+	c.requests, err = requestsapi.NewMetrics(h.registry)
 	return c, err
 }

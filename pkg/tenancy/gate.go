@@ -20,6 +20,8 @@ type Entry struct {
 	Role v1alpha1.Role
 	// Sudo is true if the Membership permits the User to impersonate SudoGroup.
 	Sudo bool
+	// SudoRequest is the ID of the AccessRequest that gave sudo, or empty.
+	SudoRequest string
 	// Roles are those of spec.roles of the Membership that are bound.
 	Roles []v1alpha1.RoleRef
 }
@@ -89,6 +91,8 @@ type Gate struct {
 	User func(name string) (*v1alpha1.User, bool)
 	// Sudo returns spec.sudo of the Membership of a User in a Workspace.
 	Sudo func(user, org, workspace string) bool
+	// SudoRequest returns the ID of the AccessRequest that gave it, or nothing. It can be nil.
+	SudoRequest func(user, org, workspace string) string
 	// Roles returns those of spec.roles of that Membership that are bound. It can be nil for
 	// a gate that opens no streams.
 	Roles func(user, org, workspace string) []v1alpha1.RoleRef
@@ -164,6 +168,9 @@ func (g Gate) Enter(user, cluster string) (Entry, error) {
 		return Entry{}, e
 	}
 	entry := Entry{Workspace: ws, Role: role, Sudo: g.Sudo(user, orgUUID, wsUUID)}
+	if entry.Sudo && g.SudoRequest != nil {
+		entry.SudoRequest = g.SudoRequest(user, orgUUID, wsUUID)
+	}
 	if g.Roles != nil {
 		entry.Roles = g.Roles(user, orgUUID, wsUUID)
 	}

@@ -58,6 +58,9 @@ type Workspace struct {
 	DeletionRequestedAt *metav1.Time
 	// ExpiresAt is the end of the Workspace by time, or nil.
 	ExpiresAt *metav1.Time
+	// Requests is RequestsMembers if members of the Organization who are not in the Workspace may ask for rights
+	// in it.
+	Requests string
 	// Billing is the Workspace's own; BillingOf is the one that counts.
 	Billing v1alpha1.RevisedBilling
 	// BotClaims are the Bots that are being created, with the times of their claims.
@@ -116,7 +119,20 @@ func WorkspaceOf(org string, ws *kcptenancyv1alpha1.Workspace) Workspace {
 	if at, err := time.Parse(time.RFC3339, ws.Annotations[v1alpha1.ExpiresAtAnnotation]); err == nil {
 		w.ExpiresAt = &metav1.Time{Time: at}
 	}
+	w.Requests = RequestsNone
+	if ws.Annotations[v1alpha1.RequestsAnnotation] == RequestsMembers {
+		w.Requests = RequestsMembers
+	}
 	return w
+}
+
+// SetWorkspaceRequests writes who may ask for rights in a Workspace into its annotations.
+func SetWorkspaceRequests(annotations map[string]string, who string) {
+	if who == RequestsMembers {
+		annotations[v1alpha1.RequestsAnnotation] = who
+		return
+	}
+	delete(annotations, v1alpha1.RequestsAnnotation)
 }
 
 // PhaseOf is the phase of an object; Progressing until a controller has set one.

@@ -14,7 +14,7 @@ import (
 func (v *Views) Gates(tree tenancy.Tree, issuers []string) tenancy.Gates {
 	return tenancy.Gates{
 		People: tenancy.Gate{Tree: tree, Cluster: v.Cluster, Index: v.Index, Org: v.Org, Workspace: v.Workspace,
-			Sudo: v.Sudo, Roles: v.BoundRoles, User: v.ByName, Ending: v.Ending},
+			Sudo: v.Sudo, SudoRequest: v.SudoRequest, Roles: v.BoundRoles, User: v.ByName, Ending: v.Ending},
 		Bots: tenancy.BotGate{Tree: tree, Bot: v.botInOrg, Workspace: v.Workspace, Issuers: issuers},
 	}
 }

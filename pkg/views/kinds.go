@@ -39,6 +39,9 @@ func (v *Views) watchTenancy(c Config) {
 	})
 	v.Bots = newKind(v, c.Clients, "bots", row[*v1alpha1.Bot]{indexes: v.bots.indexes(), refs: v.botRefs})
 	v.Invitations = newKind(v, c.Clients, "invitations", row[*v1alpha1.Invitation]{indexes: v.invitations.indexes(), refs: v.invitationRefs})
+	v.AccessRequests = newKind(v, c.Clients, "accessrequests", row[*v1alpha1.AccessRequest]{
+		refs: func(cluster string, _ *v1alpha1.AccessRequest) []tenancy.Ref { return v.clusterRefs(cluster) },
+	})
 	v.ChildWorkspaces = newKind(v, c.Clients, "workspaces", row[*kcptenancyv1alpha1.Workspace]{
 		belongs: func(cluster string) bool { return cluster != c.Orgs }, hides: spare, change: v.workspace, refs: v.workspaceRefs,
 	})
@@ -50,7 +53,7 @@ func (v *Views) watchTenancy(c Config) {
 	})
 	v.OrgBindings = newKind(v, c.Clients, "orgbindings", row[*kcpapisv1alpha2.APIBinding]{transform: bindingOnly(c.OrgBindings)})
 	v.Tenancy = informer.NewEndpoints(c.Clients, c.Providers, tenancy.ExportTenancy, c.Hub,
-		v.Users, v.Organizations, v.Memberships, v.Indexes, v.Sessions, v.ChildWorkspaces, v.OrgBindings, v.Bots, v.CatalogEntries, v.Invitations)
+		v.Users, v.Organizations, v.Memberships, v.Indexes, v.Sessions, v.ChildWorkspaces, v.OrgBindings, v.Bots, v.CatalogEntries, v.Invitations, v.AccessRequests)
 
 	v.Initializing = newKind(v, c.Clients, "initializing", row[*kcpcorev1alpha1.LogicalCluster]{})
 	v.Initializers = informer.NewInitializers(c.Clients, c.Root, tenancy.TypeOrganization, v.Initializing)

@@ -59,6 +59,8 @@ type Views struct {
 	Bots *Kind[*v1alpha1.Bot]
 	// Invitations are those of all Organizations.
 	Invitations *Kind[*v1alpha1.Invitation]
+	// AccessRequests are those of all Organizations.
+	AccessRequests *Kind[*v1alpha1.AccessRequest]
 	// OrgWorkspaces are kcp's objects of Organizations, ChildWorkspaces those of child Workspaces. As
 	// listers both have all. They do not publish Spares, which nobody owns: a spare that is taken is an
 	// addition to them, and a removal from Spares.

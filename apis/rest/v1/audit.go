@@ -76,6 +76,8 @@ type AuditFacts struct {
 	Sudo  *bool     `json:"sudo,omitempty"`
 	// Manager says whether a member of a workspace is to manage it.
 	Manager *bool `json:"manager,omitempty"`
+	// Request is the ID of a request for rights that is made or decided, or that gave the sudo of a proxied request.
+	Request string `json:"request,omitempty"`
 	// Sources are those of the parts of a Membership that were not given by hand, as they are afterwards. An
 	// empty list takes all.
 	Sources *[]string `json:"sources,omitempty"`
@@ -116,7 +118,7 @@ type AuditFacts struct {
 	Mismatch map[string]string `json:"mismatch,omitempty"`
 	// Reason is why a job that a trust rule lets in gets no token: replayed, quota or workspace. It is
 	// lastAdminPurged where the hub deletes an Organization because the account of its last admin is purged. It is
-	// the text of a platform admin where a person is rejected.
+	// the text of a platform admin where a person is rejected, and that of the person who asks for rights or decides.
 	Reason string `json:"reason,omitempty"`
 	// All is true if all tokens of a bot, or all Sessions of a person, end.
 	All bool `json:"all,omitempty"`

@@ -16,10 +16,11 @@ type CreateWorkspaceRequest struct {
 	Billing     Field[BillingPatch] `json:"billing,omitempty"`
 }
 
-// UpdateWorkspaceRequest changes a workspace. ExpiresAt is null for one without an end.
+// UpdateWorkspaceRequest changes a workspace. ExpiresAt is null for one without an end. Requests is none or members.
 type UpdateWorkspaceRequest struct {
 	DisplayName Field[string]       `json:"displayName,omitempty"`
 	ExpiresAt   Field[string]       `json:"expiresAt,omitempty"`
+	Requests    Field[string]       `json:"requests,omitempty"`
 	Billing     Field[BillingPatch] `json:"billing,omitempty"`
 }
 
@@ -89,7 +90,10 @@ type Workspace struct {
 	// Billing is nil if the workspace has neither a cost center nor labels.
 	Billing *Billing `json:"billing"`
 	// ExpiresAt is the time at which the workspace is deleted by itself.
-	ExpiresAt           *metav1.Time `json:"expiresAt,omitempty"`
+	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
+	// Requests is members if members of the organization who are not in the workspace may ask for rights in it,
+	// else none.
+	Requests            string       `json:"requests,omitempty"`
 	CreatedAt           metav1.Time  `json:"createdAt"`
 	CreatedBy           string       `json:"createdBy"`
 	Phase               string       `json:"phase"`

@@ -14,6 +14,9 @@ const (
 	// was requested, RFC 3339 in UTC. It is present while the Workspace is soft-deleted
 	// (O-13).
 	DeletionRequestedAtAnnotation = GroupName + "/deletion-requested-at"
+	// RequestsAnnotation, of kcp Workspaces, is "members" if members of the Organization who are not in the
+	// Workspace may ask for rights in it.
+	RequestsAnnotation = GroupName + "/requests"
 	// ExpiresAtAnnotation, on a child Workspace, is the time at which it is soft-deleted by itself,
 	// RFC 3339 in UTC.
 	ExpiresAtAnnotation = GroupName + "/expires-at"
@@ -141,6 +144,9 @@ const (
 	// ConditionInvitationsChanged, of Organizations, is True if no accepted change of an
 	// Invitation is pending.
 	ConditionInvitationsChanged = "InvitationsChanged"
+	// ConditionRequestsChanged, of Organizations, is True if no accepted change of an
+	// AccessRequest is pending.
+	ConditionRequestsChanged = "RequestsChanged"
 	// ConditionUserFound, of Memberships, is True if the User exists.
 	ConditionUserFound = "UserFound"
 	// ConditionRolesApplied, of Memberships, is True if every role in spec.roles is

@@ -27,6 +27,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&Session{}, &SessionList{},
 		&Bot{}, &BotList{},
 		&Invitation{}, &InvitationList{},
+		&AccessRequest{}, &AccessRequestList{},
 	)
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil

@@ -107,6 +107,13 @@ type OrganizationSpec struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=500
 	InvitationChanges []InvitationChange `json:"invitationChanges,omitempty"`
+	// requestChanges are the new AccessRequests, and the decisions about AccessRequests, that were accepted
+	// and are being carried out. Set by the hub.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=500
+	RequestChanges []RequestChange `json:"requestChanges,omitempty"`
 	// defaultAccess is the access that members of the Organization have to each Workspace
 	// in which they have no Membership: none or view. Defaults to none.
 	// +optional

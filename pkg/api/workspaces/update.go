@@ -10,6 +10,7 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
+	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -17,9 +18,11 @@ import (
 
 // edit is a change of a Workspace. What does not change is nil.
 type edit struct {
-	name    *string
-	end     *tenancy.Expiry
-	billing tenancy.BillingEdit
+	name *string
+	end  *tenancy.Expiry
+	// requests is none or members.
+	requests *string
+	billing  tenancy.BillingEdit
 }
 
 // endIn reads the member expiresAt of a body. Workspaces end by kcp's time, as Memberships do.
@@ -43,16 +46,27 @@ func (h *Handler) editOf(r *http.Request) (e edit, err error) {
 	if e.end, err = h.endIn(in.ExpiresAt); err != nil {
 		return e, err
 	}
+	requests, given, err := mergepatch.Text("requests", in.Requests)
+	switch {
+	case err != nil:
+		return e, err
+	case given && requests != tenancy.RequestsNone && requests != tenancy.RequestsMembers:
+		return e, errs.InvalidField("requests", "must be none or members")
+	case given:
+		e.requests = &requests
+	}
 	e.billing, err = mergepatch.Billing(in.Billing)
 	return e, err
 }
 
 // empty reports whether nothing changes.
-func (e edit) empty() bool { return e.name == nil && e.end == nil && e.billing == nil }
+func (e edit) empty() bool {
+	return e.name == nil && e.end == nil && e.billing == nil && e.requests == nil
+}
 
 // reduces reports whether the change only brings the end of a Workspace forward.
 func (e edit) reduces(ws tenancy.Workspace) bool {
-	return e.name == nil && e.billing == nil && e.end != nil && e.end.At != nil && tenancy.EndsSooner(e.end.At, ws.ExpiresAt)
+	return e.name == nil && e.billing == nil && e.requests == nil && e.end != nil && e.end.At != nil && tenancy.EndsSooner(e.end.At, ws.ExpiresAt)
 }
 
 // intent is that of the change of a Workspace.
@@ -62,6 +76,9 @@ func (e edit) intent(ws tenancy.Workspace) (i httpmw.Intent) {
 	}
 	if e.billing != nil {
 		i.Facts.Fields = append([]string{"billing"}, i.Facts.Fields...)
+	}
+	if e.requests != nil {
+		i.Facts.Fields = append(i.Facts.Fields, "requests")
 	}
 	if e.end != nil {
 		i.Facts.ExpiresAt, i.Reduces = tenancy.ExpiryText(e.end.At), e.reduces(ws)
@@ -79,6 +96,11 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if e.requests != nil {
+		if by, err = by.Under(func(s tenancy.Scope) error { return s.RequireWorkspaceAdmin("say who may ask for rights in it") }); err != nil {
+			return err
+		}
+	}
 	if e.empty() && api.Unchanged(r) {
 		return h.get(w, r)
 	}
@@ -94,6 +116,12 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 				if e.end != nil {
 					tenancy.SetWorkspaceEnd(annotations, e.end.At)
 				}
+				if e.requests != nil {
+					if err := by.JudgeNow(ctx); err != nil {
+						return err
+					}
+					tenancy.SetWorkspaceRequests(annotations, *e.requests)
+				}
 				if e.name != nil {
 					annotations[v1alpha1.DisplayNameAnnotation] = *e.name
 				}
@@ -103,7 +131,7 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 		Refs: func(ws tenancy.Workspace) []tenancy.Ref { return refs(ws, scope.User) },
 		Seen: func(changed *tenancy.Workspace) bool {
 			seen, ok := h.Views.Workspace(changed.OrgUUID, changed.UUID)
-			return ok && seen.DisplayName == changed.DisplayName && seen.ExpiresAt.Equal(changed.ExpiresAt) &&
+			return ok && seen.DisplayName == changed.DisplayName && seen.ExpiresAt.Equal(changed.ExpiresAt) && seen.Requests == changed.Requests &&
 				equality.Semantic.DeepEqual(seen.Billing, changed.Billing) && !stale(h.Views.Index(scope.User), *changed)
 		},
 		View: h.answer(scope),

@@ -47,6 +47,7 @@ func (h *Handler) viewOf(org tenancy.Org, ws tenancy.Workspace, role v1alpha1.Ro
 		DeletionRequestedAt: ws.DeletionRequestedAt,
 		PurgeAt:             h.PurgeAt(ws),
 		ExpiresAt:           ws.ExpiresAt,
+		Requests:            ws.Requests,
 	}
 	if ws.ClusterID != "" {
 		v.URL = h.ExternalURL + "/clusters/" + ws.ClusterID

@@ -3,6 +3,7 @@
 import { ApiError } from './lib/api.js';
 import { onBack } from './lib/connection.js';
 import { announce, h } from './lib/dom.js';
+import { markWaiting } from './lib/requests.js';
 import { load, orgOf, session, signOut } from './lib/session.js';
 import { errorNote, heading } from './lib/ui.js';
 import './lib/switcher.js';
@@ -26,6 +27,7 @@ import * as org from './pages/org.js';
 import * as orgs from './pages/orgs.js';
 import * as provider from './pages/provider.js';
 import * as providers from './pages/providers.js';
+import * as requests from './pages/requests.js';
 import * as settings from './pages/settings.js';
 import * as signedin from './pages/signedin.js';
 import * as signin from './pages/signin.js';
@@ -70,12 +72,14 @@ const routes = [
   { pattern: new RegExp(`^/ui/orgs/${id}/members$`), params: ['org'], page: members, tab: 'Members' },
   { pattern: new RegExp(`^/ui/orgs/${id}/catalog$`), params: ['org'], page: catalog, tab: 'Catalog' },
   { pattern: new RegExp(`^/ui/orgs/${id}/catalog/${id}$`), params: ['org', 'entry'], page: entry, tab: 'Catalog' },
+  { pattern: new RegExp(`^/ui/orgs/${id}/requests$`), params: ['org'], page: requests, tab: 'Requests' },
   { pattern: new RegExp(`^/ui/orgs/${id}/activity$`), params: ['org'], page: activity, tab: 'Activity' },
   { pattern: new RegExp(`^/ui/orgs/${id}/access$`), params: ['org'], page: access, tab: 'Access' },
   { pattern: new RegExp(`^/ui/orgs/${id}/usage$`), params: ['org'], page: usage, tab: 'Usage' },
   { pattern: new RegExp(`^/ui/orgs/${id}/settings$`), params: ['org'], page: settings, tab: 'Settings' },
   { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}$`), params: ['org', 'ws'], page: workspace, tab: 'Overview' },
   { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/members$`), params: ['org', 'ws'], page: members, tab: 'Members' },
+  { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/requests$`), params: ['org', 'ws'], page: requests, tab: 'Requests' },
   { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/bots$`), params: ['org', 'ws'], page: bots, tab: 'Bots' },
   { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/bots/${id}$`), params: ['org', 'ws', 'bot'], page: bot, tab: 'Bots' },
   { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/providers$`), params: ['org', 'ws'], page: providers, tab: 'Providers' },
@@ -204,8 +208,11 @@ function frame(params, tab) {
   const top = /** @type {HTMLElement} */ (document.getElementById('top'));
   const signedIn = session.me !== null;
   if (signedIn && !top.querySelector('kedge-switcher')) {
+    const requested = h('span', {});
+    markWaiting(requested).catch(() => {});
     top.replaceChildren(h('a', { class: 'brand', href: '/ui/' }, 'kedge'), h('kedge-switcher'), h('span', { class: 'grow' }),
       h('nav', { 'aria-label': 'Account' },
+        requested,
         (session.me.platformAdmin || session.me.auditor) && h('a', { href: '/ui/admin' }, session.me.platformAdmin ? 'Admin' : 'Audit'),
         h('a', { href: '/ui/deleted' }, 'Deleted'),
         h('a', { href: '/ui/me' }, h('bdi', {}, session.me.displayName || session.me.name)),
@@ -234,10 +241,10 @@ function tabsOf({ org, ws }) {
     const base = `/ui/orgs/${org}/workspaces/${ws}`;
     const own = orgOf(org)?.workspaces.find((w) => w.uuid === ws);
     // A manager without a role sees nothing of what is in the Workspace.
-    if (own?.manager && own.role === '' && !orgOf(org)?.role) return [['Overview', base], ['Members', `${base}/members`]];
+    if (own?.manager && own.role === '' && !orgOf(org)?.role) return [['Overview', base], ['Members', `${base}/members`], ['Requests', `${base}/requests`]];
     /** @type {Array<[string, string]>} */
     const audited = orgOf(org)?.role === 'admin' || own?.role === 'admin' ? [['Activity', `${base}/activity`], ['Access', `${base}/access`], ['Usage', `${base}/usage`]] : [];
-    return [['Overview', base], ['Members', `${base}/members`], ['Bots', `${base}/bots`], ['Providers', `${base}/providers`], ...audited];
+    return [['Overview', base], ['Members', `${base}/members`], ['Requests', `${base}/requests`], ['Bots', `${base}/bots`], ['Providers', `${base}/providers`], ...audited];
   }
   if (!org) return [];
   const base = `/ui/orgs/${org}`;
@@ -245,7 +252,7 @@ function tabsOf({ org, ws }) {
   if (orgOf(org)?.role === '') return [['Workspaces', base]];
   /** @type {Array<[string, string]>} */
   const audited = orgOf(org)?.role === 'admin' ? [['Activity', `${base}/activity`], ['Access', `${base}/access`], ['Usage', `${base}/usage`]] : [];
-  return [['Workspaces', base], ['Members', `${base}/members`], ['Catalog', `${base}/catalog`], ...audited, ['Settings', `${base}/settings`]];
+  return [['Workspaces', base], ['Members', `${base}/members`], ['Requests', `${base}/requests`], ['Catalog', `${base}/catalog`], ...audited, ['Settings', `${base}/settings`]];
 }
 
 document.addEventListener('click', (e) => {

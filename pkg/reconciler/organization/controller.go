@@ -30,7 +30,7 @@ func NewController(d reconciler.Deps, followed func(org, workspace, user string)
 
 	d.Views.Organizations.OnChange(func(o views.Change[*v1alpha1.Organization]) {
 		ends := o.Ends(func(o *v1alpha1.Organization) any {
-			return []any{o.Status.DeletionRequestedAt, o.Spec.DefaultAccess, o.Spec.MembershipChanges, o.Spec.BotChanges, o.Spec.InvitationChanges}
+			return []any{o.Status.DeletionRequestedAt, o.Spec.DefaultAccess, o.Spec.MembershipChanges, o.Spec.BotChanges, o.Spec.InvitationChanges, o.Spec.RequestChanges}
 		})
 		reconciler.Enqueue(c, ends)(d.Organization(o.Object().Name))
 	})
@@ -131,7 +131,7 @@ func configOf(d reconciler.Deps, bindings tenancy.Bindings, followed func(org, w
 				return d.AuditedMembership(action, reduces, cluster, m, facts, func() error { return memberships.Set(ctx, cluster, m, c) })
 			},
 		},
-		ChangeBot: stored.Bots.Change, ChangeInvitation: stored.Invitations.Change,
+		ChangeBot: stored.Bots.Change, ChangeInvitation: stored.Invitations.Change, ChangeRequest: stored.Requests.Change,
 		RemoveEntries: func(ctx context.Context, cluster string) (left int, err error) {
 			err = stored.Entries.Each(ctx, cluster, "", func(e *v1alpha1.CatalogEntry) error {
 				left++

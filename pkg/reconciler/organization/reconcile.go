@@ -37,6 +37,8 @@ type Config struct {
 	ChangeBot func(ctx context.Context, cluster string, c v1alpha1.BotChange) error
 	// ChangeInvitation carries out a change of spec.invitationChanges.
 	ChangeInvitation func(ctx context.Context, cluster string, c v1alpha1.InvitationChange) error
+	// ChangeRequest carries out a change of spec.requestChanges.
+	ChangeRequest func(ctx context.Context, cluster string, c v1alpha1.RequestChange) error
 	// RemoveEntries deletes the CatalogEntries of an Organization in kcp and returns how many
 	// are left.
 	RemoveEntries func(ctx context.Context, cluster string) (left int, err error)
@@ -148,6 +150,7 @@ func New(c Config) controller.Func {
 		&initialized{workspace: c.Cache.Workspace, initializing: c.Cache.Initializing, initialize: c.Clusters.Initialize},
 		&claims{cluster: cluster, children: c.Cache.Children, read: c.Organizations.Read, create: c.Workspaces.CreateChild, exists: c.Workspaces.ChildExists},
 		&invitations{cluster: cluster, current: c.current, change: c.ChangeInvitation},
+		&requests{cluster: cluster, current: c.current, change: c.ChangeRequest},
 		&members{
 			cluster: cluster, current: c.current, list: c.Memberships.List, clock: c.RightsClock, expired: c.Cache.Expired, followed: c.Cache.Followed,
 			create: c.Memberships.Add, remove: c.Memberships.Remove, set: c.Memberships.Set, bot: c.ChangeBot,

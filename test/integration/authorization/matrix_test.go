@@ -165,6 +165,21 @@ var matrixRows = []matrixRow{
 	{route: "POST /api/invitations/{invitation}/accept", gets: "401 403 403 403  404 404 404  404 404  404 404  401 401"},
 	{route: "POST /api/invitations/{invitation}/decline", gets: "401 403 403 403  404 404 404  404 404  404 404  401 401"},
 
+	// What becomes of requests that exist is in the unit tests of their handler. These ask for too short a time.
+	{route: "GET /api/orgs/{org}/requests", gets: "401 403 403 403  403 403 403  403 403  200 200  401 401"},
+	{route: "POST /api/orgs/{org}/requests", body: `{"workspace":"{ws}","kind":"sudo","reason":"why","for":"1s"}`, gets: "401 403 403 403  403 403 403  403 403  400 400  401 401"},
+	{route: "GET /api/orgs/{org}/requests/workspaces", gets: "401 403 403 403  403 403 403  403 403  200 200  401 401"},
+	{route: "GET /api/orgs/{org}/workspaces/{ws}/requests", manager: "200", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
+	{route: "POST /api/orgs/{org}/workspaces/{ws}/requests", body: `{"kind":"sudo","reason":"why","for":"1s"}`, manager: "400", gets: "401 403 403 403  403 403 403  400 400  403 400  401 401"},
+	{route: "POST /api/orgs/{org}/requests/{request}/approve", body: `{}`, gets: "401 403 403 403  403 403 403  403 403  404 404  401 401"},
+	{route: "POST /api/orgs/{org}/requests/{request}/deny", body: `{}`, gets: "401 403 403 403  403 403 403  403 403  404 404  401 401"},
+	{route: "POST /api/orgs/{org}/requests/{request}/withdraw", body: `{}`, gets: "401 403 403 403  403 403 403  403 403  404 404  401 401"},
+	{route: "POST /api/orgs/{org}/requests/{request}/revoke", body: `{}`, gets: "401 403 403 403  403 403 403  403 403  404 404  401 401"},
+	{route: "POST /api/orgs/{org}/workspaces/{ws}/requests/{request}/approve", body: `{}`, manager: "404", gets: "401 403 403 403  403 403 403  404 404  403 404  401 401"},
+	{route: "POST /api/orgs/{org}/workspaces/{ws}/requests/{request}/deny", body: `{}`, manager: "404", gets: "401 403 403 403  403 403 403  404 404  403 404  401 401"},
+	{route: "POST /api/orgs/{org}/workspaces/{ws}/requests/{request}/withdraw", body: `{}`, manager: "404", gets: "401 403 403 403  403 403 403  404 404  403 404  401 401"},
+	{route: "POST /api/orgs/{org}/workspaces/{ws}/requests/{request}/revoke", body: `{}`, manager: "404", gets: "401 403 403 403  403 403 403  404 404  403 404  401 401"},
+
 	{route: "GET /api/orgs/{org}/audit", gets: "401 403 403 403  403 403 403  403 403  403 200  401 401", check: (*matrixScene).isAudited},
 	{route: "GET /api/orgs/{org}/workspaces/{ws}/audit", gets: "401 403 403 403  403 403 403  403 200  403 200  401 401", check: (*matrixScene).isAudited},
 	{route: "GET /api/admin/audit", auditor: "200", gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},

@@ -103,7 +103,7 @@ members there, and gives kubectl what it needs to work in a workspace.`,
 	flags.StringVar(&a.server, "server", "", "URL of the hub (default: the profile's)")
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w; %w", err, errUsage) })
 	cmd.AddCommand(a.loginCommand(), a.logoutCommand(), a.profilesCommand(), a.sessionsCommand(), a.whoamiCommand(), a.meCommand(),
-		a.orgsCommand(), a.membersCommand(), a.invitationsCommand(), a.auditCommand(), a.accessCommand(), a.usageCommand(),
+		a.orgsCommand(), a.membersCommand(), a.invitationsCommand(), a.requestsCommand(), a.auditCommand(), a.accessCommand(), a.usageCommand(),
 		a.workspacesCommand(), a.botsCommand(), a.usersCommand(), a.kubeconfigCommand(), a.whyCommand(), a.sudoCommand(), a.catalogCommand(), a.providersCommand(), a.adminCommand(), a.credentialCommand(), &cobra.Command{
 			Use: "version", Short: "Print the version", Args: noArgs,
 			RunE: func(*cobra.Command, []string) error {

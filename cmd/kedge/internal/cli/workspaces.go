@@ -53,7 +53,7 @@ func (a *app) workspacesCommand() *cobra.Command {
 	k.listing(cmd)
 	cmd.AddCommand(
 		k.listCommand("List the workspaces that you can enter"),
-		k.getCommand(), create, k.useCommand(), k.renameCommand(), setWorkspaceEndCommand(k), setWorkspaceBillingCommand(k),
+		k.getCommand(), create, k.useCommand(), k.renameCommand(), setWorkspaceEndCommand(k), setWorkspaceRequestsCommand(k), setWorkspaceBillingCommand(k),
 		k.leaveCommand("Leave a workspace, the chosen one unless another is named.", `  kedge workspaces leave
   kedge workspaces leave "My workspace"`),
 		k.deleteCommand(`Delete a workspace with all its contents. Nobody can use it from then on.
@@ -89,6 +89,25 @@ At its end the workspace is deleted by itself. For a short time an undelete brin
 			return nil, err
 		}
 		o, err := all.Update(ctx, uuid, rest.UpdateWorkspaceRequest{ExpiresAt: end})
+		return *orNone(o), err
+	})
+}
+
+// setWorkspaceRequestsCommand is kedge workspaces set-requests.
+func setWorkspaceRequestsCommand(k *kind[rest.Workspace, rest.CreateWorkspaceRequest, rest.UpdateWorkspaceRequest]) *cobra.Command {
+	return k.about(&cobra.Command{
+		Use: "set-requests UUID|NAME none|members", Short: "Say who may ask for rights in a workspace",
+		Long: `Let members of the organization who are not in a workspace ask for rights in it (members),
+or only those who are in it (none).`,
+		Example: "  kedge workspaces set-requests \"My workspace\" members",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 || args[1] != "none" && args[1] != "members" {
+				return fmt.Errorf("%s needs the UUID or the name of the workspace, and none or members; %w", cmd.CommandPath(), errUsage)
+			}
+			return nil
+		},
+	}, k.columns.all(), func(ctx context.Context, _ *session, all client.Workspaces, uuid string, args []string) (object, error) {
+		o, err := all.Update(ctx, uuid, rest.UpdateWorkspaceRequest{Requests: rest.Set(args[1])})
 		return *orNone(o), err
 	})
 }

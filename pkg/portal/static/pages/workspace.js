@@ -32,6 +32,7 @@ export async function render(page) {
       (admin || workspace.manager) && button('Rename', () => rename({ page, noun: 'workspace', name: workspace.displayName, path })),
       (admin || workspace.manager) && button('Billing', () => editBilling(page, path, workspace, etag)),
       (admin || workspace.manager) && button('End', () => editEnd(page, path, workspace, etag)),
+      admin && button('Requests', () => editRequests(page, path, workspace, etag)),
       admin && button('Delete', () => remove({
         page, noun: 'workspace', name: workspace.displayName, path, after: () => page.go(`/ui/orgs/${org}`),
         what: 'Everything in it stops to work at once, for people and bots.',
@@ -79,6 +80,22 @@ function editEnd(page, path, workspace, etag) {
     fields: [{ name: 'expiresAt', label: 'Ends at', type: 'datetime-local', value: local(workspace.expiresAt), hint: endHint }],
     submit: async (values) => {
       await save('PATCH', { expiresAt: endOf(values.expiresAt) });
+      page.reload();
+    },
+  });
+}
+
+/** @param {import('../app.js').Page} page @param {WorkspacePath} path @param {Schema<'Workspace'>} workspace @param {string} etag */
+function editRequests(page, path, workspace, etag) {
+  const save = editor({ path, etag, seen: workspace, theirs: page.reload, signal: page.signal, shown: [{ label: 'Requests', of: (w) => w.requests || 'none' }] });
+  formDialog({
+    title: 'Requests in a workspace', signal: page.signal, action: 'Save', text: h('p', {}, named(workspace.displayName)),
+    fields: [{
+      name: 'requests', label: 'Who may ask for rights', type: 'select', value: workspace.requests || 'none',
+      options: [['none', 'Who is in the workspace'], ['members', 'All members of the organization']],
+    }],
+    submit: async (values) => {
+      await save('PATCH', { requests: values.requests });
       page.reload();
     },
   });

@@ -50,7 +50,7 @@ func New(t testing.TB) *KCP {
 	require.NoError(t, err)
 	caches := objects.Caches{
 		Users: cache[*v1alpha1.User](s), Organizations: cache[*v1alpha1.Organization](s), Memberships: cache[*v1alpha1.Membership](s),
-		Indexes: cache[*v1alpha1.UserMembershipIndex](s), Bots: cache[*v1alpha1.Bot](s), Sessions: cache[*v1alpha1.Session](s), Invitations: cache[*v1alpha1.Invitation](s),
+		Indexes: cache[*v1alpha1.UserMembershipIndex](s), Bots: cache[*v1alpha1.Bot](s), Sessions: cache[*v1alpha1.Session](s), Invitations: cache[*v1alpha1.Invitation](s), AccessRequests: cache[*v1alpha1.AccessRequest](s),
 		CatalogEntries: cache[*v1alpha1.CatalogEntry](s), Workspaces: cache[*kcptenancyv1alpha1.Workspace](s),
 		Bindings: cache[*kcpapisv1alpha2.APIBinding](s), ServiceAccounts: cache[*corev1.ServiceAccount](s), BotSecrets: cache[*corev1.Secret](s),
 		ClusterRoles: cache[*rbacv1.ClusterRole](s), ClusterRoleBindings: cache[*rbacv1.ClusterRoleBinding](s), RoleBindings: cache[*rbacv1.RoleBinding](s),

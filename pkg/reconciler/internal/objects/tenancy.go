@@ -11,6 +11,7 @@ import (
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -28,6 +29,7 @@ type Objects struct {
 	Indexes       Repository[*v1alpha1.UserMembershipIndex]
 	Bots          Bots
 	Invitations   Invitations
+	Requests      Requests
 	Sessions      Repository[*v1alpha1.Session]
 	Entries       Repository[*v1alpha1.CatalogEntry]
 	// Workspaces are those of Organizations and child Workspaces.
@@ -47,6 +49,7 @@ type Caches struct {
 	Indexes             Cache[*v1alpha1.UserMembershipIndex]
 	Bots                Cache[*v1alpha1.Bot]
 	Invitations         Cache[*v1alpha1.Invitation]
+	AccessRequests      Cache[*v1alpha1.AccessRequest]
 	Sessions            Cache[*v1alpha1.Session]
 	CatalogEntries      Cache[*v1alpha1.CatalogEntry]
 	Workspaces          Cache[*kcptenancyv1alpha1.Workspace]
@@ -67,6 +70,7 @@ func New(clients *kcp.Clients, cached Caches, tree tenancy.Tree) Objects {
 		Indexes:       Of("usermembershipindexes", clients.Indexes, cached.Indexes),
 		Bots:          Bots{Of("bots", clients.Bots, cached.Bots)},
 		Invitations:   Invitations{Of("invitations", clients.Invitations, cached.Invitations)},
+		Requests:      Requests{Of("accessrequests", clients.AccessRequests, cached.AccessRequests)},
 		Sessions:      Of("sessions", clients.Sessions, cached.Sessions),
 		Entries:       Of("catalogentries", clients.CatalogEntries, cached.CatalogEntries),
 		Workspaces:    Workspaces{Of("workspaces", clients.Workspaces, cached.Workspaces), tree},
@@ -146,6 +150,27 @@ func (i Invitations) Change(ctx context.Context, cluster string, c v1alpha1.Invi
 		return nil
 	}
 	return i.Merge(ctx, cluster, held, map[string]any{"status": status}, "status")
+}
+
+// Requests are the AccessRequests of Organizations.
+type Requests struct {
+	Repository[*v1alpha1.AccessRequest]
+}
+
+// Change carries out an accepted change. It does nothing where the AccessRequest does not exist any more.
+func (r Requests) Change(ctx context.Context, cluster string, c v1alpha1.RequestChange) error {
+	if c.Request != nil {
+		made := tenancy.NewAccessRequest(c)
+		made.Status = v1alpha1.AccessRequestStatus{}
+		if err := r.Create(ctx, cluster, made); err != nil || c.Status == nil {
+			return err
+		}
+	}
+	held, ok, err := r.Find(ctx, cluster, c.Name)
+	if err != nil || !ok || c.Status == nil || equality.Semantic.DeepEqual(held.Status, *c.Status) {
+		return err
+	}
+	return r.Merge(ctx, cluster, held, map[string]any{"status": c.Status}, "status")
 }
 
 // Workspaces are kcp's Workspaces of Organizations and in them.

@@ -1,0 +1,161 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/spf13/cobra"
+
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
+	"github.com/faroshq/kedge-hub/pkg/client"
+)
+
+var requestColumns = table{{"ID", "id"}, {"STATE", "state"}, {"USER", "user"}, {"WORKSPACE", "workspace"}, {"KIND", "kind"}, {"FOR", "for"},
+	{"REASON", "reason"}, {"DECIDED BY", "decidedBy"}, {"ENDS", "endsAt"}, {"CREATED", "createdAt", wide}, {"NOTE", "note", wide}}
+
+// requestsCommand is kedge requests.
+func (a *app) requestsCommand() *cobra.Command {
+	var output format
+	var org, workspace string
+	cmd := &cobra.Command{
+		Use: "requests", Aliases: []string{"request"}, Short: "Ask for more rights in a workspace for a while, and decide about what others ask for",
+		Long: `List the requests for rights in the chosen organization that you made, and those that you
+may decide about as an admin of their workspace. With --workspace it is those in one workspace.`,
+		Example: "  kedge requests\n  kedge requests create sudo --workspace Shop --reason 'The queue is stuck'\n" +
+			"  kedge requests approve 7c1f5a0e-0b53-5e0c-9d7b-6f1f6b8f2a11",
+	}
+	printing(a, cmd, &output, requestColumns, unchanged, func(cmd *cobra.Command, _ []string) (iter.Seq2[rest.AccessRequest, error], error) {
+		all, err := a.requestsIn(cmd.Context(), org, workspace)
+		return all.List(cmd.Context()), err
+	})
+	a.orgFlag(cmd, &org)
+	a.workspaceFlag(cmd, &org, &workspace)
+	cmd.AddCommand(a.createRequestCommand(), a.requestableCommand())
+	for _, d := range []struct{ decision, short, long, done string }{
+		{client.Approve, "Approve a request", "Approve a request, as an admin of its workspace. What it asks for is there from now on, and ends by itself.\nNobody approves a request of their own.", "Approved"},
+		{client.Deny, "Deny a request", "Deny a request, as an admin of its workspace.", "Denied"},
+		{client.Withdraw, "Withdraw a request of yours", "Withdraw a request of yours. What an approved one gave ends.", "Withdrew"},
+		{client.Revoke, "End what a request gave", "End what an approved request gave before its time, as an admin of its workspace.", "Revoked"},
+	} {
+		cmd.AddCommand(a.decideRequestCommand(d.decision, d.short, d.long, d.done))
+	}
+	return cmd
+}
+
+// requestsIn are the requests in a workspace or, without one, in the organization.
+func (a *app) requestsIn(ctx context.Context, org, workspace string) (client.AccessRequests, error) {
+	if workspace != "" {
+		w, _, err := a.inWorkspace(ctx, org, workspace)
+		return w.AccessRequests(), err
+	}
+	o, _, err := a.inOrg(ctx, org)
+	return o.AccessRequests(), err
+}
+
+func (a *app) createRequestCommand() *cobra.Command {
+	var output format
+	var org, workspace string
+	var body rest.CreateAccessRequest
+	cmd := &cobra.Command{
+		Use: "create sudo|admin|member", Short: "Ask for rights in a workspace", Args: oneArg("what you ask for: sudo, admin or member"),
+		ValidArgs: []string{"sudo", "admin", "member"},
+		Long: `Ask for sudo, or for the role admin or member, in a workspace. Its admins decide within a
+day, and what they approve ends by itself. In a workspace that you are not in, give its UUID:
+kedge requests workspaces lists those that let you ask.`,
+		Example: "  kedge requests create sudo --workspace Shop --for 30m --reason 'The queue is stuck'",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			body.Kind = args[0]
+			if body.Kind != "sudo" && body.Kind != "admin" && body.Kind != "member" {
+				return fmt.Errorf("%q is none of sudo, admin and member; %w", body.Kind, errUsage)
+			}
+			made, err := a.ask(cmd.Context(), org, workspace, body)
+			if err != nil {
+				return err
+			}
+			return a.print(output, made.Raw, requestColumns)
+		},
+	}
+	cmd.Flags().StringVar(&body.For, "for", "", "how long the rights are to last from the approval on, 1m to 12h (default 1h)")
+	cmd.Flags().StringVar(&body.Reason, "reason", "", "why, at most 500 characters; it is in the audit log (required)")
+	_ = cmd.MarkFlagRequired("reason")
+	output.flag(cmd)
+	a.orgFlag(cmd, &org)
+	a.workspaceFlag(cmd, &org, &workspace)
+	return cmd
+}
+
+// ask asks for rights in a workspace. One that the caller is not in is named by its UUID.
+func (a *app) ask(ctx context.Context, org, workspace string, body rest.CreateAccessRequest) (*rest.AccessRequest, error) {
+	w, _, err := a.inWorkspace(ctx, org, workspace)
+	if err == nil {
+		return w.Ask(ctx, body)
+	}
+	if !isUUID(workspace) {
+		return nil, err
+	}
+	o, _, err := a.inOrg(ctx, org)
+	if err != nil {
+		return nil, err
+	}
+	return o.Ask(ctx, rest.CreateOrgAccessRequest{Workspace: workspace, CreateAccessRequest: body})
+}
+
+func (a *app) requestableCommand() *cobra.Command {
+	var output format
+	var org string
+	cmd := &cobra.Command{
+		Use: "workspaces", Short: "List the workspaces in which every member of the organization may ask for rights", Args: noArgs,
+		Long:    "List the workspaces of the chosen organization in which every member of it may ask for rights.",
+		Example: "  kedge requests workspaces",
+	}
+	printing(a, cmd, &output, table{{"UUID", "uuid"}, {"DISPLAY NAME", "displayName"}}, unchanged, func(cmd *cobra.Command, _ []string) (iter.Seq2[rest.RequestableWorkspace, error], error) {
+		o, _, err := a.inOrg(cmd.Context(), org)
+		if err != nil {
+			return nil, err
+		}
+		return o.RequestableWorkspaces(cmd.Context()), nil
+	})
+	a.orgFlag(cmd, &org)
+	return cmd
+}
+
+func (a *app) decideRequestCommand(decision, short, long, done string) *cobra.Command {
+	var output format
+	var org, workspace, note string
+	cmd := &cobra.Command{
+		Use: decision + " ID", Short: short, Args: oneArg("the ID of a request"), Long: long,
+		Example: "  kedge requests " + decision + " 7c1f5a0e-0b53-5e0c-9d7b-6f1f6b8f2a11",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !isUUID(args[0]) {
+				return fmt.Errorf("%q is not the ID of a request; %w", args[0], errUsage)
+			}
+			decided, err := a.decideRequest(cmd.Context(), org, workspace, args[0], decision, note)
+			if err != nil {
+				return notFoundAdvice(err, "the requests, run: kedge requests")
+			}
+			fmt.Fprintf(a.Err, "%s the request %s.\n", done, args[0])
+			return a.print(output, decided.Raw, requestColumns)
+		},
+	}
+	cmd.Flags().StringVar(&note, "note", "", "what to say about it, at most 500 characters")
+	output.flag(cmd)
+	a.orgFlag(cmd, &org)
+	a.workspaceFlag(cmd, &org, &workspace)
+	return cmd
+}
+
+func (a *app) decideRequest(ctx context.Context, org, workspace, id, decision, note string) (*rest.AccessRequest, error) {
+	if workspace != "" {
+		w, _, err := a.inWorkspace(ctx, org, workspace)
+		if err != nil {
+			return nil, err
+		}
+		return w.DecideAccessRequest(ctx, id, decision, note)
+	}
+	o, _, err := a.inOrg(ctx, org)
+	if err != nil {
+		return nil, err
+	}
+	return o.DecideAccessRequest(ctx, id, decision, note)
+}

@@ -1,0 +1,42 @@
+package cli_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	requested = "88888888-8888-4888-8888-888888888888"
+	asked     = `{"id":"` + requested + `","state":"Open","user":"alice","workspace":"` + wsUUID + `","kind":"sudo","for":"1h0m0s","reason":"stuck","createdAt":"2026-11-01T00:00:00Z"}`
+)
+
+func TestRequests_areMadeAndDecided(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.inWorkspace(t)
+	made := b.record(t, "POST "+wsPath+"/requests", http.StatusCreated, asked)
+	b.answer("GET "+orgPath+"/requests", http.StatusOK, `{"items":[`+asked+`],"continue":""}`)
+	b.answer("GET "+orgPath+"/requests/workspaces", http.StatusOK, `{"items":[{"uuid":"`+wsUUID+`","displayName":"Shop"}],"continue":""}`)
+	code, out, errOut := b.run(t, "requests", "create", "sudo", "--reason", "stuck", "--for", "30m")
+	require.Zero(t, code, errOut)
+	require.Contains(t, out, requested)
+	require.JSONEq(t, `{"kind":"sudo","for":"30m","reason":"stuck"}`, (*made)[0].body)
+	_, out, _ = b.run(t, "requests")
+	require.Contains(t, out, "stuck")
+	_, out, _ = b.run(t, "requests", "workspaces")
+	require.Contains(t, out, "Shop")
+	for _, decision := range []string{"approve", "deny", "withdraw", "revoke"} {
+		decided := b.record(t, "POST "+orgPath+"/requests/"+requested+"/"+decision, http.StatusOK, asked)
+		code, _, errOut := b.run(t, "requests", decision, requested, "--note", "fine")
+		require.Zero(t, code, errOut)
+		require.JSONEq(t, `{"note":"fine"}`, (*decided)[0].body)
+		code, _, _ = b.run(t, "requests", decision, "..")
+		require.Equal(t, 2, code)
+	}
+	code, _, _ = b.run(t, "requests", "create", "root", "--reason", "stuck")
+	require.Equal(t, 2, code)
+	code, _, _ = b.run(t, "requests", "create", "sudo")
+	require.NotZero(t, code, "the reason is missing")
+}
