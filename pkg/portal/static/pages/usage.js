@@ -40,6 +40,7 @@ export async function render(page) {
   const audited = page.query.get('org') || '';
   const query = org ? '' : `org=${encodeURIComponent(audited)}&`;
   const path = ws ? workspacePath(org, ws) : orgPath(org || audited);
+  /** @type {[{body: any}, Record<string, any>|undefined]} */
   const [{ body }, of] = await Promise.all([
     call('GET', org ? `${path}/usage?step=${name}` : `/api/admin/usage?org=${encodeURIComponent(audited)}&step=${name}`, { signal: page.signal }),
     org ? call('GET', path, { signal: page.signal }).then((a) => a.body) : undefined,
