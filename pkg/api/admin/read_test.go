@@ -96,7 +96,7 @@ func TestOrg_isThatOfTheList(t *testing.T) {
 	answer := f.get(apitest.Operator, acmesPath)
 	answer.Tagged(t, http.StatusOK, apitest.FirstVersion)
 	require.JSONEq(t, `{"uuid": "`+apitest.Acme+`", "displayName": "Acme", "personal": false, "billing": null, "workspaceQuota": {"limit": 50, "used": 3},
-		"createdAt": "2026-03-01T12:00:00Z", "createdBy": "alice", "phase": "Ready"}`, answer.Body)
+		"storage": `+hubsLimits+`, "createdAt": "2026-03-01T12:00:00Z", "createdBy": "alice", "phase": "Ready"}`, answer.Body)
 	f.get(apitest.Operator, "orgs/"+apitest.Nowhere).Refused(t, http.StatusNotFound)
 }
 
