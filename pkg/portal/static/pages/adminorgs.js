@@ -25,10 +25,10 @@ export async function render(page) {
       { title: '', class: 'do', cell: (o) => session.me.platformAdmin && (o.deletionRequestedAt
         ? action('Undelete', 'Undeleting…', () => call('POST', `/api/admin/orgs/${o.uuid}/undelete`, { signal: page.signal }).then(page.reload), { kind: 'plain', problem })
         : [
-          button('Quota', () => quota(page, o), 'plain'),
-          button('Storage', () => storage(page, o), 'plain'),
-          button('Delete', () => remove(page, o), 'plain danger'),
-        ]) },
+            button('Quota', () => quota(page, o), 'plain'),
+            button('Storage', () => storage(page, o), 'plain'),
+            button('Delete', () => remove(page, o), 'plain danger'),
+          ]) },
     ], items, page.query.size > 0 ? 'No organization is like this.' : 'There are no organizations yet.'),
     pager,
   );
