@@ -149,15 +149,10 @@ func Async(r *http.Request) bool {
 	return false
 }
 
-// MarkOrg requests the deletion of an Organization (O-13), or withdraws the request. may, if not nil, judges
-// the caller at the version of the Organization that is written.
-func (d *Deps) MarkOrg(ctx context.Context, org tenancy.Org, match Match, deleted bool, may Edit[*v1alpha1.Organization]) (tenancy.Org, error) {
-	marked, err := d.Store.ChangeOrganization(ctx, org.Organization, match, func(ctx context.Context, o *v1alpha1.Organization) (err error) {
-		if may != nil {
-			if err := may(ctx, o); err != nil {
-				return err
-			}
-		}
+// MarkOrg requests the deletion of an Organization (O-13), or withdraws the request. The caller is judged by the caches:
+// kcp shows the Memberships of a deleted Organization to nobody, and nobody changes them before it is undeleted.
+func (d *Deps) MarkOrg(ctx context.Context, org tenancy.Org, match Match, deleted bool) (tenancy.Org, error) {
+	marked, err := d.Store.ChangeOrganization(ctx, org.Organization, match, func(_ context.Context, o *v1alpha1.Organization) (err error) {
 		at := tenancy.Deletable{Noun: "organization", Requested: o.Status.DeletionRequestedAt, Removing: !o.DeletionTimestamp.IsZero()}
 		o.Status.DeletionRequestedAt, err = at.Mark(deleted, d.Clock.Now())
 		return err

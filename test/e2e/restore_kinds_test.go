@@ -66,6 +66,9 @@ func TestRestore_endsEachKindOfRight(t *testing.T) {
 		do(addTo(inOrg, "member", false)(about(person)))
 	}
 	do(addTo(inWorkspace, "admin", true)(about("bob")))
+	for _, person := range []string{"erin", "frank"} {
+		do(addTo(inWorkspace, "member", false)(about(person)))
+	}
 	s.bot = do(createBot(s)).Text("uuid")
 	trust := do(onBot(http.MethodPost, "/trust", map[string]any{"issuer": "https://127.0.0.1:1", "claims": map[string]string{"sub": "job"}})(s)).Text("id")
 	invited := do(inOrg(s, http.MethodPost, "/invitations", map[string]string{"role": "member"})).Text("id")

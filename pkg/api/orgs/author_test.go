@@ -19,17 +19,3 @@ func TestPatch_ofARemovedAdminIsRefusedWhenItIsWritten(t *testing.T) {
 	lost = false
 	f.patch(apitest.Admin, `{"defaultAccess": "view"}`).Object(t, http.StatusOK)
 }
-
-func TestUndelete_ofARemovedAdminIsRefusedWhenItIsWritten(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	lost := false
-	f.handler.Rights = f.world.RightsUntil(func() bool { return lost })
-	marking(t, f)
-	f.remove(apitest.Admin).Object(t, http.StatusOK)
-	lost = true
-	f.undelete(apitest.Admin).Refused(t, http.StatusForbidden)
-	require.Equal(t, 1, f.store.writes)
-	lost = false
-	f.undelete(apitest.Admin).Object(t, http.StatusOK)
-}

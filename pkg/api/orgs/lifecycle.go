@@ -22,20 +22,13 @@ func (h *Handler) undelete(w http.ResponseWriter, r *http.Request) error {
 
 func (h *Handler) mark(w http.ResponseWriter, r *http.Request, deleted bool, to string) error {
 	scope := httpmw.ScopeOf(r)
-	left := h.Scopes.Creator.OwnerLeft(scope.Org)
-	by, err := h.Rights.Begin(r, func(s tenancy.Scope) error { return s.RequireOwnership(to, left) })
-	if err != nil {
+	if err := scope.RequireOwnership(to, h.Scopes.Creator.OwnerLeft(scope.Org)); err != nil {
 		return err
-	}
-	// To withdraw a deletion gives everybody in the Organization their rights back.
-	may := by.Judge
-	if deleted {
-		may = nil
 	}
 	return api.Change[tenancy.Org]{
 		Intent: httpmw.Intent{Reduces: deleted, SameSize: true},
 		Write: func(ctx context.Context, match api.Match) (tenancy.Org, error) {
-			return h.MarkOrg(ctx, scope.Org, match, deleted, may)
+			return h.MarkOrg(ctx, scope.Org, match, deleted)
 		},
 		Refs: func(tenancy.Org) []tenancy.Ref { return refs(scope.Org.UUID(), scope.User) },
 		Seen: func(org *tenancy.Org) bool {
