@@ -29,7 +29,7 @@ func (n *newcomer) clicked(text string) {
 // downloaded clicks what has the browser save a file, which it puts where the browser would.
 func (n *newcomer) downloaded(text, name string) {
 	n.t.Helper()
-	n.Eval(n.t, `void (window.made = '', window.create = URL.createObjectURL,
+	n.Eval(n.t, `void (window.made = '', window.create ??= URL.createObjectURL,
 		URL.createObjectURL = (b) => { b.text().then((x) => { window.made = x; }); return window.create.call(URL, b); },
 		document.addEventListener('click', (e) => {
 			const link = e.target.closest('a[download]');
