@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
-	"github.com/faroshq/kedge-hub/pkg/version"
 )
 
 const (
@@ -38,6 +37,8 @@ type Options struct {
 	DownloadsDir string
 	// ExternalURL is the URL of the hub, without a trailing slash.
 	ExternalURL string
+	// Version is that of the programs.
+	Version string
 }
 
 // program is a file to download.
@@ -79,11 +80,12 @@ type downloads struct {
 	made map[string][]byte
 }
 
-var indexPage = template.Must(template.New("").Parse(`<!doctype html><html lang="en"><meta charset="utf-8"><title>Downloads - kedge</title><h1>Downloads</h1>
+// indexPage is the page that lists the downloads.
+const indexPage = `<!doctype html><html lang="en"><meta charset="utf-8"><title>Downloads - kedge</title><h1>Downloads</h1>
 <ul>{{if .CA}}<li><a href="../ca.crt">ca.crt</a>, the CA that signs the certificate of this hub</li>{{end}}
 {{range .Files}}<li><a href="{{.Name}}">{{.Name}}</a> {{.Size}} bytes, <a href="{{.Name}}.sha256">SHA-256</a> <code>{{.SHA256}}</code></li>
 {{end}}</ul>{{if .Files}}<p>To verify: <code>sha256sum -c --ignore-missing SHA256SUMS</code> with <a href="SHA256SUMS">SHA256SUMS</a>.</p>{{else}}<p>This hub has no programs to download.</p>{{end}}</html>
-`))
+`
 
 // newDownloads reads the directory of the options and hashes its files.
 func newDownloads(o Options) (*downloads, error) {
@@ -164,7 +166,11 @@ func (d *downloads) make(o Options, all index) error {
 		d.made[p.Name+sumSuffix] = []byte(line)
 	}
 	d.made["SHA256SUMS"] = sums.Bytes()
-	if err := indexPage.Execute(&page, all); err != nil {
+	t, err := template.New("").Parse(indexPage)
+	if err == nil {
+		err = t.Execute(&page, all)
+	}
+	if err != nil {
 		return err
 	}
 	d.made[""] = page.Bytes()
@@ -173,14 +179,15 @@ func (d *downloads) make(o Options, all index) error {
 		return err
 	}
 	d.made["index.json"] = raw
-	if plugin := pluginOf(o.ExternalURL, all.Files); plugin != nil {
+	if plugin := pluginOf(o.ExternalURL, o.Version, all.Files); plugin != nil {
 		d.made[pluginName], err = yaml.Marshal(plugin)
 	}
 	return err
 }
 
-// pluginOf returns the manifest from which krew installs kubectl kedge, or nil without archives.
-func pluginOf(hub string, files []program) map[string]any {
+// pluginOf returns the manifest from which krew installs kubectl kedge, or nil without archives. A version that
+// krew does not take is v0.0.0 in it.
+func pluginOf(hub, v string, files []program) map[string]any {
 	var platforms []any
 	for _, p := range files {
 		if p.OS == "" || !strings.HasSuffix(p.Name, ".tar.gz") && !strings.HasSuffix(p.Name, ".zip") {
@@ -198,7 +205,6 @@ func pluginOf(hub string, files []program) map[string]any {
 	if len(platforms) == 0 {
 		return nil
 	}
-	v := version.String()
 	if !release.MatchString(v) {
 		v = "v0.0.0"
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/storage"
 	"github.com/faroshq/kedge-hub/pkg/store"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/pkg/version"
 )
 
 // api creates the routes, and what ends the streams of people who lost a right.
@@ -134,7 +135,7 @@ func (a *assembly) api(serving context.Context) error {
 // portal returns what is served beside the pages. People need the CA where no computer knows it: it is the
 // hub's own, or a private one.
 func (a *assembly) portal() portal.Options {
-	o := portal.Options{DownloadsDir: a.hub.config.DownloadsDir, ExternalURL: a.hub.config.ExternalURL}
+	o := portal.Options{DownloadsDir: a.hub.config.DownloadsDir, ExternalURL: a.hub.config.ExternalURL, Version: version.String()}
 	if !a.hub.certificate.VerifiedBy(nil, time.Now()) {
 		o.CA = a.hub.certificate.CA
 	}

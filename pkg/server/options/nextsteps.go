@@ -22,13 +22,13 @@ kedge-hub is ready.
   URL  %s
   CA   %s
 %s`, c.ExternalURL, ca, portal)
-	person, token := "a person who logs in with "+c.OIDC.IssuerURL, ""
+	person, flag := "a person who logs in with "+c.OIDC.IssuerURL, ""
 	switch {
 	case c.Issuer == nil && c.TokenFile == "":
 		fmt.Fprint(out, "\n"+nobodyLogsIn+"\n\n")
 		return
 	case c.Issuer == nil:
-		person, token = "a person with a token of "+c.TokenFile, " --token-file FILE"
+		person, flag = "a person with a token of "+c.TokenFile, " --token-file FILE"
 	}
 	if text := c.nobodySignsUp(); text != "" {
 		fmt.Fprint(out, "\n"+text+"\n")
@@ -42,7 +42,7 @@ Next steps, as %s:
   kedge kubeconfig > kubeconfig
   kubectl --kubeconfig kubeconfig get namespaces
 
-`, person, c.ExternalURL, ca, token)
+`, person, c.ExternalURL, ca, flag)
 }
 
 const nobodyLogsIn = `Nobody can log in: the hub has no identity provider and no token file. Start it with

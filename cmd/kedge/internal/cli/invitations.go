@@ -81,7 +81,7 @@ func (a *app) revokeInvitationCommand() *cobra.Command {
 			return nil, err
 		}
 		return described(all.List(cmd.Context()), func(i rest.Invitation) (string, string) {
-			return i.ID, strings.TrimSpace(string(i.State) + " " + i.Email)
+			return i.ID, strings.TrimSpace(i.State + " " + i.Email)
 		})
 	})
 	cmd := &cobra.Command{
