@@ -253,6 +253,13 @@ func (h *Handler) sourcesWithout(scope *tenancy.Scope, r *v1alpha1.AccessRequest
 // decide has the Organization accept a decision about a request, which leads to the state.
 func (h *Handler) decide(w http.ResponseWriter, r *http.Request, state v1alpha1.AccessRequestState) error {
 	scope := httpmw.ScopeOf(r)
+	var in rest.DecideAccessRequest
+	if err := httpapi.Read(r, &in); err != nil {
+		return err
+	}
+	if err := tenancy.CheckReason("note", in.Note); err != nil {
+		return err
+	}
 	held, ok := h.Requests.AccessRequest(scope.Org.ClusterID, chi.URLParam(r, "request"))
 	if !ok {
 		return tenancy.NoSuchRequest()
@@ -270,13 +277,6 @@ func (h *Handler) decide(w http.ResponseWriter, r *http.Request, state v1alpha1.
 	}
 	by, err := h.Rights.BeginIn(r, at, may)
 	if err != nil {
-		return err
-	}
-	var in rest.DecideAccessRequest
-	if err := httpapi.Read(r, &in); err != nil {
-		return err
-	}
-	if err := tenancy.CheckReason("note", in.Note); err != nil {
 		return err
 	}
 	intent := httpmw.Intent{

@@ -11,7 +11,7 @@
 //     passes.
 //   - The replicas do not know of each other, and may pass a limit by 5% together. Each may add a quarter of
 //     that, an eightieth of the limit, behind any measurement, and an eighth of what is left behind a fresh one. A
-//     request beyond that waits for a measurement, at most five seconds. This holds for four replicas, of a
+//     request beyond that waits for a measurement, at most 15 seconds. This holds for four replicas, of a
 //     Workspace; the bytes of an Organization are measured again within minutes where it grows.
 //   - A resource that cannot be read keeps its last count, and is left out before it was read for the first
 //     time. Everything else of its Workspace is counted: neither can a tenant hide objects by making them

@@ -30,7 +30,7 @@ const (
 	measureTimeout = 5 * time.Minute
 	// maxHeld is the longest time that a request waits for a measurement, and retryHeld the Retry-After
 	// behind that.
-	maxHeld, retryHeld = 5 * time.Second, 2 * time.Second
+	maxHeld, retryHeld = 15 * time.Second, 2 * time.Second
 	// lookForStale is the interval at which old measurements are looked for.
 	lookForStale = 30 * time.Second
 )
