@@ -12,13 +12,13 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// replayed is a hub with room for the replay of one watch of 64 MiB at a time.
+// replayed is a hub with room for the replay of one watch of 8 MiB at a time.
 func replayed(t *testing.T, limit time.Duration, kcps http.HandlerFunc) (h *hub, watch func(version int) *http.Response) {
 	server, transport := kcp(t, kcps)
 	h = newHub(t, server.URL, transport, func(c *proxy.Config) {
 		c.Load = proxy.LoadLimits{
-			Bytes: 64 * mebibyte, Time: limit, Refused: func(string) {},
-			Stored: func(tenancy.Workspace) (int64, int64, bool) { return 64, 64 * mebibyte, true },
+			Bytes: 8 * mebibyte, Time: limit, Refused: func(string) {},
+			Stored: func(tenancy.Workspace) (int64, int64, bool) { return 8, 8 * mebibyte, true },
 		}
 	})
 	return h, func(version int) *http.Response {
@@ -42,18 +42,22 @@ func (h *hub) roomIsFree(t *testing.T) {
 // After what exists the room is for others, and the watch goes on.
 func TestWatch_countsAsAListUntilItHasSentWhatExists(t *testing.T) {
 	t.Parallel()
-	for name, sends := range map[string]int{"nothing more comes": 1, "as much as the list has": 65} {
+	for name, sends := range map[string]int{"nothing more comes": 1, "as much as the list has": 9} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			begun, news := make(chan struct{}), make(chan string)
-			h, watch := replayed(t, time.Minute, func(w http.ResponseWriter, _ *http.Request) {
+			h, watch := replayed(t, time.Minute, func(w http.ResponseWriter, r *http.Request) {
 				_ = http.NewResponseController(w).Flush()
 				<-begun
 				for range sends {
 					_, _ = w.Write(make([]byte, mebibyte))
 				}
 				_ = http.NewResponseController(w).Flush()
-				_, _ = io.WriteString(w, <-news)
+				select {
+				case text := <-news:
+					_, _ = io.WriteString(w, text)
+				case <-r.Context().Done():
+				}
 			})
 			for version := 1; version <= 2; version++ {
 				response := watch(version)
