@@ -85,7 +85,7 @@ func TestRestore_endsEachKindOfRight(t *testing.T) {
 	do(framework.Call{As: "grace", Method: http.MethodDelete, Path: "/api/users/grace"})
 	do(inWorkspace(s, http.MethodPatch, "/members/bob", map[string]any{"sudo": false}))
 	do(inOrg(s, http.MethodPatch, "/members/dave", map[string]any{"expiresAt": time.Now().Add(time.Hour).UTC().Format(time.RFC3339)}))
-	do(inOrg(s, http.MethodPatch, "/members/carol", map[string]any{"expiresAt": time.Now().Add(3 * time.Second).UTC().Format(time.RFC3339)}))
+	do(inOrg(s, http.MethodPatch, "/members/carol", map[string]any{"expiresAt": time.Now().Add(63 * time.Second).UTC().Format(time.RFC3339)}))
 	do(onBot(http.MethodDelete, "/trust/"+trust, nil)(s))
 	do(inOrg(s, http.MethodDelete, "/invitations/"+invited, nil))
 	do(inOrg(gone, http.MethodPost, "/undelete", nil))
