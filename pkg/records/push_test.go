@@ -220,7 +220,7 @@ func TestPusher_ofAMonthIsCompleteAfterFailures(t *testing.T) {
 	}
 	reach := func(n int) {
 		t.Helper()
-		require.Eventually(t, func() bool { return count() >= n }, time.Minute, time.Millisecond)
+		require.Eventually(t, func() bool { return count() >= n }, 5*time.Minute, time.Millisecond)
 	}
 	stop := run()
 	reach(len(m.want) / 8)
@@ -245,7 +245,7 @@ func TestPusher_ofAMonthIsCompleteAfterFailures(t *testing.T) {
 	require.Eventually(t, func() bool {
 		var to time.Time
 		return positions.QueryRow("SELECT pushed_to FROM billing_pushes").Scan(&to) == nil && to.Equal(m.to)
-	}, time.Minute, 50*time.Millisecond)
+	}, 5*time.Minute, 50*time.Millisecond)
 	m.require(t, own, "SELECT starts, "+billedColumns+" FROM hours")
 	var odd int
 	require.NoError(t, own.QueryRow(`SELECT count(*) FROM hours WHERE ends <> starts + interval '1 hour'

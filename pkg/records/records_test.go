@@ -130,7 +130,7 @@ func (r *replica) write(t testing.TB, n int) {
 // settle waits until everything is stored.
 func (r *replica) settle(t testing.TB) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	r.shipper.Await(ctx)
 	require.NoError(t, ctx.Err(), "%v", r.shipper.Err())

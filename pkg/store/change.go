@@ -153,7 +153,7 @@ func change[T kcp.Object](ctx context.Context, turns *keylock.Locks, client *kcp
 		return true, convert(err, what)
 	})
 	switch {
-	case wait.Interrupted(err) && conflict != nil:
+	case conflict != nil && (wait.Interrupted(err) || errors.Is(err, context.DeadlineExceeded)):
 		e := errs.Wrap(errs.Unavailable, conflict, "the "+what+" is being changed by others all the time; try again")
 		e.RetryAfter, err = retryAfter, e
 	case wait.Interrupted(err):
