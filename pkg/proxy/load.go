@@ -224,6 +224,9 @@ func (l *load) weigh(w tenancy.Workspace, r *http.Request, info *request.Request
 		limit = objects
 	}
 	switch {
+	case !known && info.Verb == "watch":
+		// A Workspace is measured soon after the start, and a watch is no reason to refuse one until then.
+		return requests, bytes
 	case !known:
 		return requests, bytes + l.limits.Bytes/share/unknownShare
 	case limit < stored/largestObject:

@@ -13,6 +13,9 @@ import (
 // replayIdle is the time without a byte from kcp after which a watch has sent what existed when it began.
 const replayIdle = 250 * time.Millisecond
 
+// maxReplay is the longest time of a replay whose client keeps up: in a busy Workspace events never cease.
+const maxReplay = 2 * time.Second
+
 // replays reports whether kcp begins the answer to a watch with all objects that exist: it does without a
 // resource version, with version 0 and with sendInitialEvents. For a watch of one object in one namespace it looks up
 // that one.
@@ -34,7 +37,7 @@ func replays(r *http.Request, info *request.RequestInfo) bool {
 
 // replay is the beginning of a watch, in which kcp sends what exists. It counts as a list without a limit
 // does, and is over when as much was sent as the list counts for, when nothing has come for a moment, or
-// when half of the time is over in which the answer to a list must be read and the client keeps up. A
+// after maxReplay, at most half of the time in which the answer to a list must be read, if the client keeps up. A
 // client that does not read in time loses the watch.
 type replay struct {
 	leave func()
@@ -67,7 +70,7 @@ func (l *load) replay(s *stream, a admission) *replay {
 	defer r.mu.Unlock()
 	r.idle = time.AfterFunc(time.Hour, func() { r.locked(func() bool { return r.reading }) })
 	r.idle.Stop()
-	r.limit = time.AfterFunc(l.limits.Time/2, func() {
+	r.limit = time.AfterFunc(min(l.limits.Time/2, maxReplay), func() {
 		r.locked(func() bool {
 			if r.late = true; !r.reading {
 				r.limited()
