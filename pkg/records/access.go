@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -39,9 +40,9 @@ type Access struct {
 
 // NewAccess returns an Access. While room returns an error, changes wait in memory. What ended is removed after the
 // retention, where that is not zero.
-func NewAccess(db *DB, facts Facts, retention time.Duration, room func() error) *Access {
+func NewAccess(db *DB, facts Facts, k clock.PassiveClock, retention time.Duration, room func() error) *Access {
 	a := &Access{facts: facts, retention: retention}
-	a.history = newHistory(db, room, historyTable[tenancy.FactKey, tenancy.AccessFact]{
+	a.history = newHistory(db, k, room, historyTable[tenancy.FactKey, tenancy.AccessFact]{
 		name: "access", rows: "access_intervals", open: a.open, things: a.things, store: a.store,
 		endsUnseen: true, looked: a.looked, every: lookEvery,
 	})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/records"
@@ -127,7 +128,7 @@ func texts(holders []tenancy.Holder) []string {
 // watching runs an Access until the test or the returned func ends it.
 func watching(t *testing.T, db *records.DB, p *present, retention time.Duration) (*records.Access, func()) {
 	t.Helper()
-	a := records.NewAccess(db, p, retention, p.room)
+	a := records.NewAccess(db, p, clock.RealClock{}, retention, p.room)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {

@@ -10,15 +10,20 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/pkg/log"
 )
+
+// maxPending is the number of changes that wait in memory. With more of them the present is read again later.
+const maxPending = 100_000
 
 // history keeps what things are in a table: a row for each thing and each time during which it was the same. It runs on
 // the leader.
 type history[K, V comparable] struct {
 	db    *DB
 	table historyTable[K, V]
+	clock clock.PassiveClock
 	room  func() error
 	wake  chan struct{}
 
@@ -29,7 +34,9 @@ type history[K, V comparable] struct {
 	pending []change[K, V]
 	// last is the time of the last change: two changes have different ones.
 	last time.Time
-	err  error
+	// began is when this leader began. It is zero without one.
+	began time.Time
+	err   error
 
 	// size is the number of changes in a transaction. It is smaller after one that failed. looked is the moment that was
 	// written last, and filled says that the table had rows. Only Run uses them.
@@ -72,14 +79,15 @@ type thing[K, V comparable] struct {
 // there is no value, and unseen that nobody looked when the row before ended.
 type change[K, V comparable] struct {
 	id           string
+	when         time.Time
 	ends, begins string
 	key          K
 	value        V
 	gone, unseen bool
 }
 
-func newHistory[K, V comparable](db *DB, room func() error, t historyTable[K, V]) history[K, V] {
-	return history[K, V]{db: db, table: t, room: room, wake: make(chan struct{}, 1), size: maxBatch}
+func newHistory[K, V comparable](db *DB, k clock.PassiveClock, room func() error, t historyTable[K, V]) history[K, V] {
+	return history[K, V]{db: db, table: t, clock: k, room: room, wake: make(chan struct{}, 1), size: maxBatch}
 }
 
 // Err returns why changes cannot be stored at the moment.
@@ -87,6 +95,32 @@ func (h *history[K, V]) Err() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.err
+}
+
+// Lag is the age of the oldest change that the database does not have. A leader that could not read the database yet has
+// the age of its term.
+func (h *history[K, V]) Lag() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.began.IsZero():
+		return 0
+	case h.known == nil:
+		return max(0, h.clock.Since(h.began))
+	case len(h.pending) > 0:
+		return max(0, h.clock.Since(h.pending[0].when))
+	}
+	return 0
+}
+
+// Settled returns the time up to which the database has all changes. It is zero if that is not known.
+func (h *history[K, V]) Settled() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.known == nil || len(h.pending) > 0 {
+		return time.Time{}
+	}
+	return h.clock.Now()
 }
 
 // changed records things as they are now, if that differs from what is known of them.
@@ -126,8 +160,8 @@ func (h *history[K, V]) record(t thing[K, V], seen *time.Time) {
 	} else {
 		delete(h.known, t.key)
 	}
-	h.last = later(time.Now(), h.last.Add(time.Microsecond))
-	c := change[K, V]{id: rand.Text(), begins: timeText(h.last), key: t.key, value: now, gone: !is}
+	h.last = later(h.clock.Now(), h.last.Add(time.Microsecond))
+	c := change[K, V]{id: rand.Text(), when: h.last, begins: timeText(h.last), key: t.key, value: now, gone: !is}
 	c.ends = c.begins
 	if seen != nil {
 		c.ends, c.unseen = timeText(*seen), true
@@ -135,9 +169,19 @@ func (h *history[K, V]) record(t thing[K, V], seen *time.Time) {
 	h.pending = append(h.pending, c)
 }
 
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
 // Run records changes until ctx ends, and then what is left, as far as the database takes it within two seconds.
 func (h *history[K, V]) Run(ctx context.Context) {
 	defer h.forget()
+	h.mu.Lock()
+	h.began = h.clock.Now()
+	h.mu.Unlock()
 	backoff := minBackoff
 	for {
 		err := h.session(ctx)
@@ -168,7 +212,7 @@ func (h *history[K, V]) Run(ctx context.Context) {
 func (h *history[K, V]) forget() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.known, h.pending, h.err = nil, nil, nil
+	h.known, h.pending, h.began, h.err = nil, nil, time.Time{}, nil
 }
 
 func (h *history[K, V]) failed(err error) {
@@ -275,9 +319,9 @@ func (h *history[K, V]) flush(ctx context.Context) error {
 		h.mu.Lock()
 		batch := h.pending[:min(len(h.pending), h.size)]
 		read := h.known != nil
-		if read && len(batch) == 0 {
+		if read && len(batch) == 0 && h.table.looked != nil {
 			// What changes from now on gets a later time.
-			h.last = later(time.Now(), h.last)
+			h.last = later(h.clock.Now(), h.last)
 		}
 		last := h.last
 		h.mu.Unlock()

@@ -19,7 +19,7 @@ func (a *assembly) access() *records.Access {
 	}
 	v, c := a.views, a.hub.config
 	facts := accessFacts{views: v, issuers: c.CI.Issuers}
-	r := records.NewAccess(a.hub.records, facts, c.Records.AuditRetention, a.hub.roomForRecords)
+	r := records.NewAccess(a.hub.records, facts, c.Clock, c.Records.AuditRetention, a.hub.roomForRecords)
 	a.hub.checks.AddDetail("access", r.Err)
 	v.Users.OnChange(func(u views.Change[*v1alpha1.User]) { r.Changed(userFact(u.Object().Name)) })
 	v.Memberships.OnChange(func(m views.Change[*v1alpha1.Membership]) {
