@@ -74,6 +74,33 @@ func (d Deps) OnOrgMoved(of views.Fields[*v1alpha1.Organization], f func(tenancy
 	})
 }
 
+// OnPlaces calls f with an object of a kind after every change of it, after the deletion of its Organization was requested or
+// withdrawn, and after the removal of the Workspace that it is for. in returns the objects in the workspace of an
+// Organization.
+func OnPlaces[T kcp.Object](d Deps, kind *views.Kind[T], in func(cluster string) []T, workspace func(T) string, f func(controller.Key)) {
+	call := func(o T) { f(controller.Key{Cluster: kcp.ClusterOf(o), Name: o.GetName()}) }
+	kind.OnChange(func(c views.Change[T]) {
+		if !c.Removed() {
+			call(c.Object())
+		}
+	})
+	d.OnOrgMoved(OrgDeletion, func(org tenancy.Org) {
+		for _, o := range in(org.ClusterID) {
+			call(o)
+		}
+	})
+	d.Views.ChildWorkspaces.OnChange(func(ws views.Change[*kcptenancyv1alpha1.Workspace]) {
+		if !ws.Removed() {
+			return
+		}
+		for _, o := range in(ws.Cluster()) {
+			if workspace(o) == ws.Old.Name {
+				call(o)
+			}
+		}
+	})
+}
+
 // OnWorkspaceMoved calls f after a change of the fields of a child Workspace.
 func (d Deps) OnWorkspaceMoved(of views.Fields[*kcptenancyv1alpha1.Workspace], f func(workspace controller.Key)) {
 	d.Views.ChildWorkspaces.Follow(of, func(c views.Change[*kcptenancyv1alpha1.Workspace]) {

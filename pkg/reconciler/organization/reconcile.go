@@ -149,8 +149,8 @@ func New(c Config) controller.Func {
 		},
 		&initialized{workspace: c.Cache.Workspace, initializing: c.Cache.Initializing, initialize: c.Clusters.Initialize},
 		&claims{cluster: cluster, children: c.Cache.Children, read: c.Organizations.Read, create: c.Workspaces.CreateChild, exists: c.Workspaces.ChildExists},
-		&invitations{cluster: cluster, current: c.current, change: c.ChangeInvitation},
-		&requests{cluster: cluster, current: c.current, change: c.ChangeRequest},
+		invitations(cluster, c.current, c.ChangeInvitation),
+		requests(cluster, c.current, c.ChangeRequest),
 		&members{
 			cluster: cluster, current: c.current, list: c.Memberships.List, clock: c.RightsClock, expired: c.Cache.Expired, followed: c.Cache.Followed,
 			create: c.Memberships.Add, remove: c.Memberships.Remove, set: c.Memberships.Set, bot: c.ChangeBot,
