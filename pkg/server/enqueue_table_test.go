@@ -66,6 +66,7 @@ func TestControllers_enqueueWhatAChangeTouches(t *testing.T) {
 
 		{name: "Organization added", cluster: orgsCluster, object: org("new", "alice"), want: "organization orgs|new, user users|alice"},
 		{name: "Organization renamed", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) { o.Spec.DisplayName = "ACME" }), want: rowsOfAcme + ", organization orgs|acme"},
+		{name: "Organization described", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) { o.Spec.Description = "ACME" }), want: "organization orgs|acme"},
 		{name: "Organization made personal", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) { o.Spec.Personal = true }), want: rowsOfAcme + ", organization orgs|acme"},
 		{name: "Organization without its creator", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) { delete(o.Annotations, v1alpha1.CreatedByAnnotation) }), want: rowsOfAcme + ", organization orgs|acme"},
 		{name: "Organization opened to its members", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) { o.Spec.DefaultAccess = "view" }), want: rightsInAcme + ", organization orgs|acme"},
@@ -110,6 +111,7 @@ func TestControllers_enqueueWhatAChangeTouches(t *testing.T) {
 
 		{name: "Workspace added", cluster: acmeCluster, object: child("w8"), want: "access acme|w8, organization orgs|acme, workspace acme|w8"},
 		{name: "Workspace renamed", cluster: acmeCluster, object: annotated(child("w1"), v1alpha1.DisplayNameAnnotation, "One"), want: "membershipindex users|bob, workspace acme|w1"},
+		{name: "Workspace described", cluster: acmeCluster, object: annotated(child("w1"), v1alpha1.DescriptionAnnotation, "One"), want: "workspace acme|w1"},
 		{name: "Workspace became Ready", cluster: acmeCluster, object: annotated(child("w1"), v1alpha1.StatusAnnotation, `{"phase":"Ready"}`), want: "customresources-sweep acme|w1, workspace acme|w1"},
 		{name: "Workspace reported", cluster: acmeCluster, object: annotated(child("w1"), v1alpha1.StatusAnnotation, `{"phase":"Progressing"}`), want: "workspace acme|w1"},
 		{name: "Workspace that is billed", cluster: acmeCluster, object: annotated(child("w1"), v1alpha1.BillingAnnotation, `{"costCenter":"4711"}`), want: "workspace acme|w1"},

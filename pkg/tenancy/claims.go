@@ -106,7 +106,7 @@ func NewClaim(uuid, displayName, createdBy, keyHash string, now metav1.Time) v1a
 // ClaimedOrg returns the Organization that a claim requests.
 func ClaimedOrg(c v1alpha1.Claim) *v1alpha1.Organization {
 	o := NewOrganization(c.UUID, c.Request.DisplayName, c.Request.CreatedBy)
-	o.Labels = keyLabel(c)
+	o.Labels, o.Spec.Description = keyLabel(c), c.Request.Description
 	if c.Request.Billing != nil {
 		o.Spec.Billing = c.Request.Billing.Billing.DeepCopy()
 	}
@@ -116,7 +116,7 @@ func ClaimedOrg(c v1alpha1.Claim) *v1alpha1.Organization {
 // ClaimedWorkspace returns the Workspace that a claim requests.
 func ClaimedWorkspace(org string, c v1alpha1.Claim) Workspace {
 	w := Workspace{
-		UUID: c.UUID, OrgUUID: org, DisplayName: c.Request.DisplayName,
+		UUID: c.UUID, OrgUUID: org, DisplayName: c.Request.DisplayName, Description: c.Request.Description,
 		CreatedAt: c.Request.RequestedAt, CreatedBy: c.Request.CreatedBy, Labels: keyLabel(c), ExpiresAt: c.Request.ExpiresAt,
 	}
 	if c.Request.Billing != nil {

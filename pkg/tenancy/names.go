@@ -1,10 +1,12 @@
 package tenancy
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 
@@ -14,6 +16,9 @@ import (
 
 // MaxDisplayName is the maximum length of a display name, in characters.
 const MaxDisplayName = 128
+
+// MaxDescription is the maximum length of a description, in characters.
+const MaxDescription = 1024
 
 // maxUserName is the maximum length of the readable part of a User's name. It leaves room
 // for "-" and eight digits of a hash in a DNS label, and for "{workspace}." in the name of a
@@ -41,6 +46,20 @@ func CheckDisplayName(field, name string) error {
 	}
 	if strings.IndexFunc(name, visible) < 0 {
 		return errs.InvalidField(field, "must have a character that can be seen")
+	}
+	return nil
+}
+
+// CheckDescription returns an error that names field if text is longer than 1024 characters, or has control characters
+// other than ends of lines and tabs. Empty is valid.
+func CheckDescription(field, text string) error {
+	switch {
+	case utf8.RuneCountInString(text) > MaxDescription:
+		return errs.InvalidField(field, fmt.Sprintf("must have at most %d characters", MaxDescription))
+	case strings.ContainsFunc(text, func(r rune) bool {
+		return unicode.IsControl(r) && r != '\n' && r != '\t' || r == unicode.ReplacementChar || unicode.Is(unicode.Bidi_Control, r)
+	}):
+		return errs.InvalidField(field, "must not contain control characters other than ends of lines and tabs")
 	}
 	return nil
 }

@@ -43,6 +43,8 @@ type Workspace struct {
 	UUID        string
 	OrgUUID     string
 	DisplayName string
+	// Description says what the Workspace is for. It may be empty.
+	Description string
 	// ClusterID is empty until kcp has scheduled the Workspace.
 	ClusterID string
 	CreatedAt metav1.Time
@@ -88,6 +90,7 @@ func WorkspaceOf(org string, ws *kcptenancyv1alpha1.Workspace) Workspace {
 		UUID:            ws.Name,
 		OrgUUID:         org,
 		DisplayName:     ws.Annotations[v1alpha1.DisplayNameAnnotation],
+		Description:     ws.Annotations[v1alpha1.DescriptionAnnotation],
 		ClusterID:       ws.Spec.Cluster,
 		CreatedAt:       ws.CreationTimestamp,
 		CreatedBy:       ws.Annotations[v1alpha1.CreatedByAnnotation],
@@ -133,6 +136,15 @@ func SetWorkspaceRequests(annotations map[string]string, who string) {
 		return
 	}
 	delete(annotations, v1alpha1.RequestsAnnotation)
+}
+
+// SetWorkspaceDescription writes what a Workspace is for into its annotations.
+func SetWorkspaceDescription(annotations map[string]string, text string) {
+	if text == "" {
+		delete(annotations, v1alpha1.DescriptionAnnotation)
+		return
+	}
+	annotations[v1alpha1.DescriptionAnnotation] = text
 }
 
 // PhaseOf is the phase of an object; Progressing until a controller has set one.

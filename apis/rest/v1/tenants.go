@@ -5,6 +5,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // CreateRequest makes an organization. Billing changes what a new organization has by default.
 type CreateRequest struct {
 	DisplayName string              `json:"displayName"`
+	Description Field[string]       `json:"description,omitempty"`
 	Billing     Field[BillingPatch] `json:"billing,omitempty"`
 }
 
@@ -12,6 +13,7 @@ type CreateRequest struct {
 // workspace takes from its organization.
 type CreateWorkspaceRequest struct {
 	DisplayName string              `json:"displayName"`
+	Description Field[string]       `json:"description,omitempty"`
 	ExpiresAt   Field[string]       `json:"expiresAt,omitempty"`
 	Billing     Field[BillingPatch] `json:"billing,omitempty"`
 }
@@ -19,6 +21,7 @@ type CreateWorkspaceRequest struct {
 // UpdateWorkspaceRequest changes a workspace. ExpiresAt is null for one without an end. Requests is none or members.
 type UpdateWorkspaceRequest struct {
 	DisplayName Field[string]       `json:"displayName,omitempty"`
+	Description Field[string]       `json:"description,omitempty"`
 	ExpiresAt   Field[string]       `json:"expiresAt,omitempty"`
 	Requests    Field[string]       `json:"requests,omitempty"`
 	Billing     Field[BillingPatch] `json:"billing,omitempty"`
@@ -34,6 +37,7 @@ type Org struct {
 	Answer               `json:"-"`
 	UUID                 string       `json:"uuid"`
 	DisplayName          string       `json:"displayName"`
+	Description          string       `json:"description,omitempty"`
 	Personal             bool         `json:"personal"`
 	Role                 Role         `json:"role"`
 	WorkspacePath        string       `json:"workspacePath"`
@@ -63,6 +67,7 @@ type Billing struct {
 // or admin, DefaultAccess is none or view.
 type UpdateOrgRequest struct {
 	DisplayName          Field[string]       `json:"displayName,omitempty"`
+	Description          Field[string]       `json:"description,omitempty"`
 	WorkspaceCreation    Field[string]       `json:"workspaceCreation,omitempty"`
 	CatalogEntryCreation Field[string]       `json:"catalogEntryCreation,omitempty"`
 	DefaultAccess        Field[string]       `json:"defaultAccess,omitempty"`
@@ -81,6 +86,7 @@ type Workspace struct {
 	UUID        string `json:"uuid"`
 	OrgUUID     string `json:"orgUUID"`
 	DisplayName string `json:"displayName"`
+	Description string `json:"description,omitempty"`
 	Role        Role   `json:"role"`
 	// Manager is true if the caller is a manager, who can be without a role.
 	Manager       bool   `json:"manager,omitempty"`

@@ -6,6 +6,8 @@ const (
 	// display name (O-1): kcp's kind has no field for it. On the ServiceAccount of a Bot it
 	// is the display name of the Bot, for people to read.
 	DisplayNameAnnotation = GroupName + "/display-name"
+	// DescriptionAnnotation, on the kcp Workspace object of a child Workspace, says what it is for.
+	DescriptionAnnotation = GroupName + "/description"
 	// CreatedByAnnotation, on an Organization, a child Workspace, a Bot, a CatalogEntry or a
 	// Membership that was created with an Idempotency-Key, is the metadata.name of the User who asked for it.
 	// It is written once, at creation.

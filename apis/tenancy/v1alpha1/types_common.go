@@ -127,6 +127,10 @@ type ClaimRequest struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	DisplayName string `json:"displayName"`
+	// description says what the object to create is for, at most 1024 characters. Absent for none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Description string `json:"description,omitempty"`
 	// createdBy is the metadata.name of the User who made the request.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253

@@ -52,6 +52,10 @@ type OrganizationSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	DisplayName string `json:"displayName"`
+	// description says what the Organization is for, at most 1024 characters. Absent for none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Description string `json:"description,omitempty"`
 	// personal marks the Organization that the hub created for one User at sign-up. Only
 	// that User can delete it. Set by the hub. Defaults to false. Immutable.
 	// +optional

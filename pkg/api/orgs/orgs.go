@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/go-chi/chi/v5"
+	"k8s.io/utils/ptr"
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -82,10 +83,15 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	description, err := mergepatch.Description(in.Description)
+	if err != nil {
+		return err
+	}
 	claim, err := idempotency.Claim(r, in.DisplayName, "", h.NewUUID, h.Clock.Now())
 	if err != nil {
 		return err
 	}
+	claim.Request.Description = ptr.Deref(description, "")
 	claims := func(u *v1alpha1.User, c v1alpha1.Claim) ([]v1alpha1.Claim, error) {
 		claims, err := tenancy.ClaimOrg(u, h.Views.OrgsCreatedBy(name), h.DefaultOrgQuota, c)
 		if err != nil || claims == nil {

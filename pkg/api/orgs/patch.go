@@ -23,6 +23,14 @@ func editsOf(p rest.UpdateOrgRequest) (edits []edit, i httpmw.Intent, err error)
 		edits, wider = append(edits, func(o *v1alpha1.OrganizationSpec) { o.DisplayName = name }), true
 		i.Facts.Fields = append(i.Facts.Fields, "displayName")
 	}
+	description, err := mergepatch.Description(p.Description)
+	if err != nil {
+		return nil, i, err
+	}
+	if description != nil {
+		edits, wider = append(edits, func(o *v1alpha1.OrganizationSpec) { o.Description = *description }), true
+		i.Facts.Fields = append(i.Facts.Fields, "description")
+	}
 	const members, admin = string(v1alpha1.WhoMembers), string(v1alpha1.WhoAdmin)
 	const none, all = string(v1alpha1.DefaultAccessNone), string(v1alpha1.DefaultAccessView)
 	facts := &i.Facts

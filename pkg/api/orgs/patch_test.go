@@ -42,6 +42,9 @@ func TestPatch_sendsOneMergePatchOfWhatWasGiven(t *testing.T) {
 	type m = map[string]any
 	for body, want := range map[string]m{
 		`{"displayName": "New"}`:                                          {"displayName": "New"},
+		`{"description": "The shop\nof the north"}`:                       {"description": "The shop\nof the north"},
+		`{"description": ""}`:                                             nil,
+		`{"description": null}`:                                           nil,
 		`{"workspaceCreation": "admin"}`:                                  {"workspaceCreation": "admin"},
 		`{"catalogEntryCreation": "admin"}`:                               {"catalogEntryCreation": "admin"},
 		`{"defaultAccess": "view"}`:                                       {"defaultAccess": "view"},
@@ -90,6 +93,9 @@ func TestPatch_namesAFieldThatCannotBeChanged(t *testing.T) {
 		`{"displayName": ""}`:                                                        "displayName",
 		`{"displayName": ["a"]}`:                                                     "displayName",
 		`{"displayName": "a\nb"}`:                                                    "displayName",
+		`{"description": 7}`:                                                         "description",
+		`{"description": "` + strings.Repeat("a", 1025) + `"}`:                       "description",
+		`{"description": "a\u0000b"}`:                                                "description",
 		`{"workspaceCreation": null}`:                                                "workspaceCreation",
 		`{"workspaceCreation": "nobody"}`:                                            "workspaceCreation",
 		`{"workspaceCreation": "Admin"}`:                                             "workspaceCreation",

@@ -20,7 +20,7 @@ func (h *Handler) firstAdmin(user string, o tenancy.Org) string {
 
 func (h *Handler) viewOf(o tenancy.Org, role v1alpha1.Role, firstAdmin string) rest.Org {
 	v := rest.Org{
-		UUID: o.UUID(), DisplayName: o.Spec.DisplayName, Personal: o.Spec.Personal, Role: rest.Role(role),
+		UUID: o.UUID(), DisplayName: o.Spec.DisplayName, Description: o.Spec.Description, Personal: o.Spec.Personal, Role: rest.Role(role),
 		WorkspacePath:     h.Tree.Org(o.UUID()),
 		WorkspaceCreation: string(o.Spec.WorkspaceCreation), CatalogEntryCreation: string(o.Spec.CatalogEntryCreation),
 		DefaultAccess: string(o.Spec.DefaultAccess), Billing: wire.Billing(o.Spec.Billing),

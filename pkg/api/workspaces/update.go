@@ -18,8 +18,8 @@ import (
 
 // edit is a change of a Workspace. What does not change is nil.
 type edit struct {
-	name *string
-	end  *tenancy.Expiry
+	name, description *string
+	end               *tenancy.Expiry
 	// requests is none or members.
 	requests *string
 	billing  tenancy.BillingEdit
@@ -43,6 +43,9 @@ func (h *Handler) editOf(r *http.Request) (e edit, err error) {
 	if given {
 		e.name = &name
 	}
+	if e.description, err = mergepatch.Description(in.Description); err != nil {
+		return e, err
+	}
 	if e.end, err = h.endIn(in.ExpiresAt); err != nil {
 		return e, err
 	}
@@ -59,24 +62,33 @@ func (h *Handler) editOf(r *http.Request) (e edit, err error) {
 	return e, err
 }
 
+// defines names the fields that change and give nobody a right.
+func (e edit) defines() (fields []string) {
+	if e.billing != nil {
+		fields = append(fields, "billing")
+	}
+	if e.name != nil {
+		fields = append(fields, "displayName")
+	}
+	if e.description != nil {
+		fields = append(fields, "description")
+	}
+	return fields
+}
+
 // empty reports whether nothing changes.
 func (e edit) empty() bool {
-	return e.name == nil && e.end == nil && e.billing == nil && e.requests == nil
+	return e.defines() == nil && e.end == nil && e.requests == nil
 }
 
 // reduces reports whether the change only brings the end of a Workspace forward.
 func (e edit) reduces(ws tenancy.Workspace) bool {
-	return e.name == nil && e.billing == nil && e.requests == nil && e.end != nil && e.end.At != nil && tenancy.EndsSooner(e.end.At, ws.ExpiresAt)
+	return e.defines() == nil && e.requests == nil && e.end != nil && e.end.At != nil && tenancy.EndsSooner(e.end.At, ws.ExpiresAt)
 }
 
 // intent is that of the change of a Workspace.
 func (e edit) intent(ws tenancy.Workspace) (i httpmw.Intent) {
-	if e.name != nil {
-		i.Facts.Fields = []string{"displayName"}
-	}
-	if e.billing != nil {
-		i.Facts.Fields = append([]string{"billing"}, i.Facts.Fields...)
-	}
+	i.Facts.Fields = e.defines()
 	if e.requests != nil {
 		i.Facts.Fields = append(i.Facts.Fields, "requests")
 	}
@@ -125,13 +137,16 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 				if e.name != nil {
 					annotations[v1alpha1.DisplayNameAnnotation] = *e.name
 				}
+				if e.description != nil {
+					tenancy.SetWorkspaceDescription(annotations, *e.description)
+				}
 				return h.bill(scope.Org, ws, annotations, e.billing)
 			})
 		},
 		Refs: func(ws tenancy.Workspace) []tenancy.Ref { return refs(ws, scope.User) },
 		Seen: func(changed *tenancy.Workspace) bool {
 			seen, ok := h.Views.Workspace(changed.OrgUUID, changed.UUID)
-			return ok && seen.DisplayName == changed.DisplayName && seen.ExpiresAt.Equal(changed.ExpiresAt) && seen.Requests == changed.Requests &&
+			return ok && seen.DisplayName == changed.DisplayName && seen.Description == changed.Description && seen.ExpiresAt.Equal(changed.ExpiresAt) && seen.Requests == changed.Requests &&
 				equality.Semantic.DeepEqual(seen.Billing, changed.Billing) && !stale(h.Views.Index(scope.User), *changed)
 		},
 		View: h.answer(scope),

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
+	"k8s.io/utils/ptr"
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -40,7 +41,7 @@ func (h *Handler) Mount(r chi.Router) {
 func (h *Handler) viewOf(org tenancy.Org, ws tenancy.Workspace, role v1alpha1.Role) rest.Workspace {
 	billing := tenancy.BillingOf(org.Organization, ws)
 	v := rest.Workspace{
-		UUID: ws.UUID, OrgUUID: ws.OrgUUID, DisplayName: ws.DisplayName, Role: rest.Role(role),
+		UUID: ws.UUID, OrgUUID: ws.OrgUUID, DisplayName: ws.DisplayName, Description: ws.Description, Role: rest.Role(role),
 		WorkspacePath: h.Tree.Workspace(ws.OrgUUID, ws.UUID), ClusterID: ws.ClusterID,
 		CreatedAt: ws.CreatedAt, CreatedBy: ws.CreatedBy, Billing: wire.Billing(&billing.Billing),
 		Phase: string(ws.Status.Phase), Conditions: wire.Conditions(ws.Status.Conditions),
@@ -128,10 +129,15 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	description, err := mergepatch.Description(in.Description)
+	if err != nil {
+		return err
+	}
 	claim, err := idempotency.Claim(r, in.DisplayName, scope.Org.UUID(), h.NewUUID, h.Clock.Now())
 	if err != nil {
 		return err
 	}
+	claim.Request.Description = ptr.Deref(description, "")
 	if end != nil {
 		claim.Request.ExpiresAt = end.At
 	}

@@ -205,15 +205,18 @@ func TestDisplayName_refusesBadOnes(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	for body, field := range map[string]string{
-		`{"displayName": ""}`:                                 "displayName",
-		`{"displayName": null}`:                               "displayName",
-		`{"displayName": 7}`:                                  "displayName",
-		`{"displayName": "a\tb"}`:                             "displayName",
-		`{"displayName": "e\u0301"}`:                          "displayName",
-		`{"displayName": "a", "clusterID": "b"}`:              "clusterID",
-		`{"displayName": "a", "role": "admin"}`:               "role",
-		`{"displayName": "a", "displayName": ""}`:             "displayName",
-		`{"displayName": "` + strings.Repeat("a", 129) + `"}`: "displayName",
+		`{"displayName": ""}`:                     "displayName",
+		`{"displayName": null}`:                   "displayName",
+		`{"displayName": 7}`:                      "displayName",
+		`{"displayName": "a", "description": []}`: "description",
+		`{"displayName": "a", "description": "` + strings.Repeat("ä", 1025) + `"}`: "description",
+		`{"displayName": "a", "description": "a\u202eb"}`:                          "description",
+		`{"displayName": "a\tb"}`:                                                  "displayName",
+		`{"displayName": "e\u0301"}`:                                               "displayName",
+		`{"displayName": "a", "clusterID": "b"}`:                                   "clusterID",
+		`{"displayName": "a", "role": "admin"}`:                                    "role",
+		`{"displayName": "a", "displayName": ""}`:                                  "displayName",
+		`{"displayName": "` + strings.Repeat("a", 129) + `"}`:                      "displayName",
 	} {
 		f.post(apitest.Admin, body).RefusedField(t, field)
 		f.patch(apitest.Admin, body).RefusedField(t, field)

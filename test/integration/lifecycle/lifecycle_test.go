@@ -56,6 +56,14 @@ func TestO13_AnOrgAndAWorkspaceAreDeletedAndUndeleted(t *testing.T) {
 	ws := hub.CreateWorkspace(t, "alice", org, "dev")
 	cluster := ws.Text("clusterID")
 	workspace := "/api/orgs/" + org + "/workspaces/" + ws.Text("uuid")
+	const text = "The shop\nof the north"
+	described := map[string]string{"description": text}
+	for _, patch := range []framework.Call{
+		framework.InOrg("alice", http.MethodPatch, org, "", described),
+		framework.InWorkspace("alice", http.MethodPatch, org, ws.Text("uuid"), "", described),
+	} {
+		require.Equal(t, text, hub.Do(t, patch, http.StatusOK).Text("description"))
+	}
 	_, errOut, err := hub.Kubectl(t, "alice", cluster, "create", "configmap", "kept")
 	require.NoError(t, err, errOut)
 	for name, target := range map[string]framework.Call{
@@ -80,6 +88,7 @@ func TestO13_AnOrgAndAWorkspaceAreDeletedAndUndeleted(t *testing.T) {
 		restored := hub.Do(t, undelete, http.StatusOK)
 		require.Empty(t, restored.Text("deletionRequestedAt"), name)
 		require.Equal(t, "Ready", restored.Text("phase"), "%s: %s", name, restored.Raw)
+		require.Equal(t, text, restored.Text("description"), "%s: %s", name, restored.Raw)
 		hub.Enters(t, "alice", cluster)
 		out, errOut, err := hub.Kubectl(t, "alice", cluster, "get", "configmap", "kept", "-o", "name")
 		require.NoError(t, err, errOut)

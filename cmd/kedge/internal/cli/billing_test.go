@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestBilling_isSentWithWhatIsMadeAndChanged(t *testing.T) {
+func TestBillingAndDescription_areSentWithWhatIsMadeAndChanged(t *testing.T) {
 	t.Parallel()
 	const made = `{"uuid":"` + otherWS + `","displayName":"New","phase":"Ready"}`
 	for args, want := range map[string]struct{ route, query, body string }{
@@ -18,6 +18,10 @@ func TestBilling_isSentWithWhatIsMadeAndChanged(t *testing.T) {
 		"orgs create --cost-center 4711 New":                                        {"POST /api/orgs", "", `{"displayName":"New","billing":{"costCenter":"4711"}}`},
 		"workspaces set-billing " + wsUUID + " --cost-center 12":                    {"PATCH " + wsPath, "", `{"billing":{"costCenter":"12"}}`},
 		"workspaces set-billing " + wsUUID + " --cost-center= --billing-label old=": {"PATCH " + wsPath, "", `{"billing":{"costCenter":null,"labels":{"old":null}}}`},
+		"workspaces create --description Shop New":                                  {"POST " + orgPath + "/workspaces", "", `{"displayName":"New","description":"Shop"}`},
+		"orgs create --description Shop New":                                        {"POST /api/orgs", "", `{"displayName":"New","description":"Shop"}`},
+		"workspaces set-description " + wsUUID + " Shop":                            {"PATCH " + wsPath, "", `{"description":"Shop"}`},
+		"orgs set-description " + orgUUID + " Shop":                                 {"PATCH " + orgPath, "", `{"description":"Shop"}`},
 		"orgs settings --apply-to-workspaces":                                       {"PATCH " + orgPath, "applyToWorkspaces=true", `{}`},
 		"orgs settings --cost-center 1 --apply-to-workspaces":                       {"PATCH " + orgPath, "applyToWorkspaces=true", `{"billing":{"costCenter":"1"}}`},
 	} {

@@ -20,16 +20,18 @@ type tenantOf[T any] interface {
 
 func (a *app) orgsCommand() *cobra.Command {
 	var billed billing
+	var described description
 	k := (&orgs{
 		naming: organizations(),
 		in:     func(s *session, _ string) client.Orgs { return s.api.Orgs() },
 		one:    func(s *session, t target) tenantOf[rest.Org] { return s.api.Org(t.Org) },
 		created: func(name string) (in rest.CreateRequest, err error) {
-			in.DisplayName = name
+			in.DisplayName, in.Description = name, described.field()
 			in.Billing, err = billed.patch()
 			return in, err
 		},
-		renamed: func(name string) rest.UpdateOrgRequest { return rest.UpdateOrgRequest{DisplayName: rest.Set(name)} },
+		described: func(text rest.Field[string]) rest.UpdateOrgRequest { return rest.UpdateOrgRequest{Description: text} },
+		renamed:   func(name string) rest.UpdateOrgRequest { return rest.UpdateOrgRequest{DisplayName: rest.Set(name)} },
 	}).with(a, orgColumns)
 	cmd := &cobra.Command{
 		Use: "orgs", Aliases: []string{"org", "organizations"},
@@ -40,11 +42,12 @@ func (a *app) orgsCommand() *cobra.Command {
 	}
 	create := k.createCommand()
 	billed.flags(create)
+	described.flag(create)
 	create.Example += "\n  kedge orgs create --cost-center 4711 \"My organization\""
 	k.listing(cmd)
 	cmd.AddCommand(
 		k.listCommand("List your organizations"),
-		k.getCommand(), create, k.useCommand(), k.renameCommand(), settingsCommand(k),
+		k.getCommand(), create, k.useCommand(), k.renameCommand(), k.describeCommand(), settingsCommand(k),
 		k.leaveCommand(`Leave an organization, the chosen one unless another is named. While you are a
 member of workspaces in it, that needs --cascade, which leaves those, too. An
 organization's only admin cannot leave it.`, `  kedge orgs leave

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
@@ -39,6 +40,8 @@ type kind[T object, C, U any] struct {
 	one     func(s *session, t target) tenantOf[T]
 	created func(name string) (C, error)
 	renamed func(name string) U
+	// described is the change of the description.
+	described func(text rest.Field[string]) U
 }
 
 // with fills in what both kinds have alike.
@@ -230,6 +233,38 @@ func (k *kind[T, C, U]) renameCommand() *cobra.Command {
 	}, k.columns, func(ctx context.Context, _ *session, all tenants[T, C, U], uuid string, args []string) (object, error) {
 		o, err := all.Update(ctx, uuid, k.renamed(args[1]))
 		return *orNone(o), err
+	})
+}
+
+// description is the flag --description of the creation of a tenant.
+type description string
+
+func (d *description) flag(cmd *cobra.Command) {
+	cmd.Flags().StringVar((*string)(d), "description", "", "what it is for, in at most 1024 characters")
+}
+
+// field is what the flag says, or nil if it says nothing.
+func (d *description) field() rest.Field[string] {
+	if *d == "" {
+		return nil
+	}
+	return rest.Set(string(*d))
+}
+
+func (k *kind[T, C, U]) describeCommand() *cobra.Command {
+	return k.about(&cobra.Command{
+		Use: "set-description UUID|NAME TEXT", Short: "Say what one of your " + k.noun + "s is for",
+		Long:    "Say what one of your " + k.noun + "s is for, in at most 1024 characters. An empty TEXT takes the description away.",
+		Example: "  " + k.run(fmt.Sprintf("set-description %q %q", "My "+k.noun, "The shop of the north")),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return fmt.Errorf("%s needs the UUID or the name of the %s, and a text; %w", cmd.CommandPath(), k.noun, errUsage)
+			}
+			return nil
+		},
+	}, k.columns, func(ctx context.Context, _ *session, all tenants[T, C, U], uuid string, args []string) (object, error) {
+		o, err := all.Update(ctx, uuid, k.described(rest.Set(args[1])))
+		return *orNone(o), ofArgument(err, "description", "TEXT")
 	})
 }
 

@@ -14,10 +14,11 @@ import (
 func (a *app) workspacesCommand() *cobra.Command {
 	ttl := life(0)
 	var billed billing
+	var described description
 	k := (&kind[rest.Workspace, rest.CreateWorkspaceRequest, rest.UpdateWorkspaceRequest]{
 		naming: workspaces(), inOrg: true,
 		created: func(name string) (in rest.CreateWorkspaceRequest, err error) {
-			in.DisplayName = name
+			in.DisplayName, in.Description = name, described.field()
 			if ttl > 0 {
 				in.ExpiresAt = rest.Set(time.Now().Add(time.Duration(ttl)).UTC().Format(time.RFC3339))
 			}
@@ -26,6 +27,9 @@ func (a *app) workspacesCommand() *cobra.Command {
 		},
 		in:  func(s *session, org string) client.Workspaces { return s.api.Org(org).Workspaces() },
 		one: func(s *session, t target) tenantOf[rest.Workspace] { return s.in(t) },
+		described: func(text rest.Field[string]) rest.UpdateWorkspaceRequest {
+			return rest.UpdateWorkspaceRequest{Description: text}
+		},
 		renamed: func(name string) rest.UpdateWorkspaceRequest {
 			return rest.UpdateWorkspaceRequest{DisplayName: rest.Set(name)}
 		},
@@ -48,12 +52,13 @@ func (a *app) workspacesCommand() *cobra.Command {
 	create := k.createCommand()
 	create.Flags().Var(&ttl, "ttl", "time after which the workspace is deleted by itself, such as 8h or 30d (default: never)")
 	billed.flags(create)
+	described.flag(create)
 	create.Example += "\n  kedge workspaces create --ttl 8h \"Preview of 4711\"\n  kedge workspaces create --cost-center 4711 \"Shop\""
 	a.orgFlag(cmd, &k.org)
 	k.listing(cmd)
 	cmd.AddCommand(
 		k.listCommand("List the workspaces that you can enter"),
-		k.getCommand(), create, k.useCommand(), k.renameCommand(), setWorkspaceEndCommand(k), setWorkspaceRequestsCommand(k), setWorkspaceBillingCommand(k),
+		k.getCommand(), create, k.useCommand(), k.renameCommand(), k.describeCommand(), setWorkspaceEndCommand(k), setWorkspaceRequestsCommand(k), setWorkspaceBillingCommand(k),
 		k.leaveCommand("Leave a workspace, the chosen one unless another is named.", `  kedge workspaces leave
   kedge workspaces leave "My workspace"`),
 		k.deleteCommand(`Delete a workspace with all its contents. Nobody can use it from then on.

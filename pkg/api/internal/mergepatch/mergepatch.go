@@ -40,6 +40,25 @@ func DisplayName(raw []byte) (name string, ok bool, err error) {
 	return name, true, nil
 }
 
+// Description reads the member description. It returns nil if the body does not have it, and "" for null.
+func Description(raw []byte) (*string, error) {
+	const field = "description"
+	switch {
+	case raw == nil:
+		return nil, nil
+	case IsNull(raw):
+		return new(string), nil
+	}
+	text, _, err := Text(field, raw)
+	if err == nil {
+		err = tenancy.CheckDescription(field, text)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &text, nil
+}
+
 // Rename reads a patch whose only member is displayName. It returns nil if the patch does not have it.
 func Rename(r *http.Request) (*string, error) {
 	var in rest.RenameRequest

@@ -25,6 +25,31 @@ export function rename({ page, noun, name, path }) {
   });
 }
 
+/** The description of a tenant, in words. */
+export const descriptionShown = { label: 'Description', of: (/** @type {{description?: string}} */ o) => o.description || '' };
+
+/** The field of a form for it. @param {string} [value] */
+export function descriptionField(value = '') {
+  return { name: 'description', label: 'Description', type: 'textarea', value, max: 1024, hint: 'What it is for.' };
+}
+
+/**
+ * Opens a dialog that says what a Workspace is for.
+ * @param {{page: import('../app.js').Page, path: WorkspacePath, workspace: Schema<'Workspace'>, etag: string}} d
+ */
+export function describe({ page, path, workspace, etag }) {
+  const { signal } = page;
+  const save = editor({ path, etag, signal, seen: workspace, theirs: page.reload, shown: [descriptionShown] });
+  formDialog({
+    title: 'Description of a workspace', signal, action: 'Save', text: h('p', {}, workspace.displayName),
+    fields: [descriptionField(workspace.description)],
+    submit: async (values) => {
+      await save('PATCH', values);
+      page.reload();
+    },
+  });
+}
+
 /**
  * Opens a dialog that deletes an Organization or a Workspace, which can be undone.
  * @param {{page: import('../app.js').Page, noun: string, name: string, path: OrgPath|WorkspacePath, what: string, after: () => void}} d

@@ -4,7 +4,7 @@ import { all, call, orgPath } from '../lib/api.js';
 import { billingOfNew, newCostCenter } from '../lib/billing.js';
 import { h, named } from '../lib/dom.js';
 import { badge, end, endOf, left, moment, origin, phaseBadge, size, used } from '../lib/format.js';
-import { progress, remove, rename, undelete } from '../lib/places.js';
+import { descriptionField, progress, remove, rename, undelete } from '../lib/places.js';
 import { among, roleText } from '../lib/rights.js';
 import { loadMemberships, orgOf } from '../lib/session.js';
 import { seen } from '../lib/waiting.js';
@@ -38,10 +38,11 @@ export async function render(page) {
     fields: [
       { name: 'displayName', label: 'Name', required: true, max: 128 },
       { name: 'expiresAt', label: 'Ends at', type: 'datetime-local', hint: 'For a workspace that is needed for a while: it is deleted then. Leave it empty for none.' },
+      descriptionField(),
       newCostCenter('The account to charge. Leave it empty for that of the organization.'),
     ],
-    submit: async ({ displayName, expiresAt, costCenter }) => {
-      const body = { displayName, ...(expiresAt ? { expiresAt: endOf(expiresAt) } : {}), ...billingOfNew(costCenter) };
+    submit: async ({ displayName, description, expiresAt, costCenter }) => {
+      const body = { displayName, description, ...(expiresAt ? { expiresAt: endOf(expiresAt) } : {}), ...billingOfNew(costCenter) };
       const made = await call('POST', `${path}/workspaces`, { body, async: true });
       seen(made.body.uuid);
       page.reload();
@@ -50,6 +51,7 @@ export async function render(page) {
   if (create && (full || org.phase !== 'Ready')) create.disabled = true;
   page.show(
     heading(org.displayName, [origin(org.createdAt, org.firstAdmin)], create),
+    org.description && h('p', { class: 'prose' }, h('bdi', {}, org.description)),
     progress(org, 'organization'),
     h('section', { 'aria-label': 'Workspaces' },
       table('Workspaces', [

@@ -5,6 +5,7 @@ import { billingOfNew, newCostCenter } from '../lib/billing.js';
 import { h, named, note } from '../lib/dom.js';
 import { badge, capital, date } from '../lib/format.js';
 import { offered } from '../lib/invite.js';
+import { descriptionField } from '../lib/places.js';
 import { loadMemberships, session } from '../lib/session.js';
 import { openSteps } from '../lib/steps.js';
 import { news } from '../lib/waiting.js';
@@ -23,10 +24,11 @@ export async function render(page) {
     title: 'New organization', signal: page.signal, action: 'Create', busy: 'Creating…',
     fields: [
       { name: 'displayName', label: 'Name', required: true, max: 128, hint: 'Any name, in any script. It can be changed later and need not be unique.' },
+      descriptionField(),
       newCostCenter('The account to charge, if you know it. Some hubs need one.'),
     ],
-    submit: async ({ displayName, costCenter }) => {
-      const { body } = await call('POST', '/api/orgs', { body: { displayName, ...billingOfNew(costCenter) }, async: true });
+    submit: async ({ displayName, description, costCenter }) => {
+      const { body } = await call('POST', '/api/orgs', { body: { displayName, description, ...billingOfNew(costCenter) }, async: true });
       page.go(`/ui/orgs/${body.uuid}`);
     },
   }), 'primary');

@@ -5,7 +5,7 @@ import { billingFields, billingPatch, billingShown } from '../lib/billing.js';
 import { h, named, note } from '../lib/dom.js';
 import { editor } from '../lib/edit.js';
 import { origin } from '../lib/format.js';
-import { remove } from '../lib/places.js';
+import { descriptionField, descriptionShown, remove } from '../lib/places.js';
 import { loadMemberships } from '../lib/session.js';
 import { button, copyButton, form, heading } from '../lib/ui.js';
 
@@ -20,6 +20,7 @@ function worded(options, value) {
 /** @type {import('../lib/edit.js').Shown[]} */
 const shown = [
   { label: 'Name', of: (o) => o.displayName },
+  descriptionShown,
   { label: 'Who may create workspaces', of: (o) => worded(who, o.workspaceCreation) },
   { label: 'Who may publish catalog entries', of: (o) => worded(who, o.catalogEntryCreation) },
   { label: 'Access to other workspaces', of: (o) => worded(access, o.defaultAccess) },
@@ -38,6 +39,7 @@ export async function render(page) {
     action: 'Save',
     fields: [
       { name: 'displayName', label: 'Name', value: org.displayName, required: true, max: 128 },
+      descriptionField(org.description),
       { name: 'workspaceCreation', label: 'Who may create workspaces', type: 'select', options: who, value: org.workspaceCreation },
       { name: 'catalogEntryCreation', label: 'Who may publish catalog entries', type: 'select', options: who, value: org.catalogEntryCreation },
       { name: 'defaultAccess', label: 'What members may do in workspaces that they were not added to', type: 'select', options: access, value: org.defaultAccess },
@@ -70,5 +72,5 @@ export async function render(page) {
 
 /** @param {Schema<'Org'>} org */
 function facts(org) {
-  return h('dl', {}, shown.slice(1, 4).map((s) => [h('dt', {}, s.label), h('dd', {}, s.of(org))]));
+  return h('dl', {}, shown.slice(2, 5).map((s) => [h('dt', {}, s.label), h('dd', {}, s.of(org))]));
 }

@@ -6,7 +6,7 @@ import { h, named, note } from '../lib/dom.js';
 import { editor } from '../lib/edit.js';
 import { end, endOf, local, moment, phaseBadge, size, used } from '../lib/format.js';
 import { caNote, filesOfHub, loginCommand } from '../lib/getin.js';
-import { conditions, progress, remove, rename } from '../lib/places.js';
+import { conditions, describe, progress, remove, rename } from '../lib/places.js';
 import { roleText } from '../lib/rights.js';
 import { orgOf } from '../lib/session.js';
 import { action, button, command, copyButton, fileName, formDialog, heading, save } from '../lib/ui.js';
@@ -30,6 +30,7 @@ export async function render(page) {
   page.show(
     heading(workspace.displayName, [phaseBadge(workspace.phase), ' ', roleText(workspace), ' · created ', moment(workspace.createdAt), ' by ', named(workspace.createdBy)],
       (admin || workspace.manager) && button('Rename', () => rename({ page, noun: 'workspace', name: workspace.displayName, path })),
+      (admin || workspace.manager) && button('Description', () => describe({ page, path, workspace, etag })),
       (admin || workspace.manager) && button('Billing', () => editBilling(page, path, workspace, etag)),
       (admin || workspace.manager) && button('End', () => editEnd(page, path, workspace, etag)),
       admin && button('Requests', () => editRequests(page, path, workspace, etag)),
@@ -37,6 +38,7 @@ export async function render(page) {
         page, noun: 'workspace', name: workspace.displayName, path, after: () => page.go(`/ui/orgs/${org}`),
         what: 'Everything in it stops to work at once, for people and bots.',
       }), 'danger')),
+    workspace.description && h('p', { class: 'prose' }, h('bdi', {}, workspace.description)),
     progress(workspace, 'workspace'),
     workspace.expiresAt && note('warn', h('p', {}, 'This workspace is deleted by itself with everything in it: ', end(workspace.expiresAt), '. ', admin || workspace.manager ? 'End gives it more time.' : 'Its admins can give it more time.')),
     workspace.role !== '' && h('section', { class: 'card' }, h('h2', {}, 'Get in with kubectl'),

@@ -204,6 +204,7 @@ func (w Workspaces) CreateChild(ctx context.Context, orgCluster string, o tenanc
 // childAnnotations are those of a new child Workspace.
 func childAnnotations(o tenancy.Workspace) map[string]string {
 	annotations := map[string]string{v1alpha1.DisplayNameAnnotation: o.DisplayName, v1alpha1.CreatedByAnnotation: o.CreatedBy}
+	tenancy.SetWorkspaceDescription(annotations, o.Description)
 	tenancy.SetWorkspaceEnd(annotations, o.ExpiresAt)
 	tenancy.SetWorkspaceBilling(annotations, o.Billing)
 	return annotations
