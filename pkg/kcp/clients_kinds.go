@@ -109,6 +109,11 @@ func (c *Clients) APIExports(cluster string) *Client[*kcpapisv1alpha2.APIExport]
 	return in[*kcpapisv1alpha2.APIExport](c, cluster)
 }
 
+// APIResourceSchemas is a client for APIResourceSchemas.
+func (c *Clients) APIResourceSchemas(cluster string) *Client[*kcpapisv1alpha1.APIResourceSchema] {
+	return in[*kcpapisv1alpha1.APIResourceSchema](c, cluster)
+}
+
 // APIBindings of the cluster.
 func (c *Clients) APIBindings(cluster string) *Client[*kcpapisv1alpha2.APIBinding] {
 	return in[*kcpapisv1alpha2.APIBinding](c, cluster)

@@ -5,12 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"text/template"
 
-	kcpapisv1alpha1 "github.com/kcp-dev/sdk/apis/apis/v1alpha1"
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
-	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -58,38 +55,6 @@ func (b *bootstrapper) values(ctx context.Context) (values, error) {
 	}
 	v.Resources = string(raw)
 	return v, nil
-}
-
-// schemas applies the APIResourceSchemas. They are immutable: a change of the API has a schema
-// with another name.
-func (b *bootstrapper) schemas(ctx context.Context) ([]kcpapisv1alpha2.ResourceSchema, error) {
-	files, err := fs.Glob(config.Schemas, "schemas/apiresourceschema-*.yaml")
-	if err != nil {
-		return nil, fmt.Errorf("list schemas: %w", err)
-	}
-	resources := make([]kcpapisv1alpha2.ResourceSchema, 0, len(files))
-	applied, inner := errgroup.WithContext(ctx)
-	for _, file := range files {
-		raw, err := config.Schemas.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", file, err)
-		}
-		var schema kcpapisv1alpha1.APIResourceSchema
-		if err := yaml.UnmarshalStrict(raw, &schema); err != nil {
-			return nil, fmt.Errorf("parse %s: %w", file, err)
-		}
-		applied.Go(func() error {
-			if err := b.applyDocument(inner, b.clusters.Providers, raw); err != nil {
-				return fmt.Errorf("schema %s: %w", schema.Name, err)
-			}
-			return nil
-		})
-		resources = append(resources, kcpapisv1alpha2.ResourceSchema{
-			Group: schema.Spec.Group, Name: schema.Spec.Names.Plural, Schema: schema.Name,
-			Storage: kcpapisv1alpha2.ResourceSchemaStorage{CRD: &kcpapisv1alpha2.ResourceSchemaStorageCRD{}},
-		})
-	}
-	return resources, applied.Wait()
 }
 
 // apply renders a file of config/kcp and applies its documents in a logical cluster.
