@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -240,23 +241,32 @@ func TestExchange_needsTheAuditLog(t *testing.T) {
 	require.Empty(t, x.did)
 }
 
-func TestRefusals_areWrittenOnceASecond(t *testing.T) {
+func TestRefusals_areWrittenOnceASecondForEachRule(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.trust("rule")
+	w.trust("rule of another issuer")
 	k := clocktesting.NewFakeClock(apitest.Epoch().Time)
 	written := make(chan *v1alpha1.Bot, 10)
-	f := bots.NewRefusals(changer{w, written}, k)
+	var tries atomic.Int32
+	f := bots.NewRefusals(changer{w, written, func() bool { return tries.Add(1) == 1 }}, k)
 	for _, claim := range []string{"ref", "repository_id"} {
 		f.Record(w.held[ci], map[string]string{"rule": claim})
 	}
+	f.Record(w.held[ci], map[string]string{"rule of another issuer": "project_id"})
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { f.Run(ctx); close(ended) }()
 	require.Eventually(t, k.HasWaiters, time.Second, time.Millisecond)
 	k.Step(time.Second)
+	<-written
+	require.Eventually(t, func() bool {
+		k.Step(time.Second)
+		return len(written) > 0
+	}, 5*time.Second, time.Millisecond, "a write that fails is made again")
 	b := <-written
 	require.Equal(t, "repository_id", b.Status.Trust[0].LastRefusal.Claim, "the last one")
+	require.Equal(t, "project_id", b.Status.Trust[1].LastRefusal.Claim)
 	stop()
 	<-ended
 	require.Empty(t, written)
@@ -266,11 +276,16 @@ func TestRefusals_areWrittenOnceASecond(t *testing.T) {
 type changer struct {
 	*world
 	written chan *v1alpha1.Bot
+	// fails reports whether a write fails; nil means that none does.
+	fails func() bool
 }
 
 func (c changer) ChangeBot(ctx context.Context, held *v1alpha1.Bot, _ func(string) error, edit func(context.Context, *v1alpha1.Bot) error) (*v1alpha1.Bot, error) {
 	b := held.DeepCopy()
 	err := edit(ctx, b)
 	c.written <- b
+	if c.fails != nil && c.fails() {
+		err = errors.New("kcp is down")
+	}
 	return b, err
 }

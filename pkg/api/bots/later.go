@@ -12,8 +12,12 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/log"
 )
 
-// laterTimeout limits the time of one write.
-const laterTimeout = 5 * time.Second
+const (
+	// laterTimeout limits the time of one write.
+	laterTimeout = 5 * time.Second
+	// laterTries is the number of writes after which what is recorded of a Bot is dropped.
+	laterTries = 3
+)
 
 // later writes into the status of Bots off the path of requests: what is recorded of a Bot in an interval
 // is one write.
@@ -26,6 +30,8 @@ type later[T any] struct {
 	// what is the name of what is written, in the log.
 	what  string
 	apply func(b *v1alpha1.Bot, recorded T)
+	// merge returns what is recorded of a Bot in all. It may change older.
+	merge func(older, newer T) T
 
 	mu      sync.Mutex
 	pending map[string]waiting[T]
@@ -35,20 +41,43 @@ type later[T any] struct {
 type waiting[T any] struct {
 	bot      *v1alpha1.Bot
 	recorded T
+	// tries is the number of writes that have failed.
+	tries int
 }
 
-// record changes what is recorded of a Bot, which is the zero value if nothing is. It does not block.
-func (l *later[T]) record(b *v1alpha1.Bot, change func(recorded T) T) {
+// record adds to what is recorded of a Bot. It does not block.
+func (l *later[T]) record(b *v1alpha1.Bot, recorded T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	of, ok := l.pending[b.Name]
-	if !ok && len(l.pending) >= l.most {
+	if ok {
+		recorded = l.merge(of.recorded, recorded)
+	}
+	l.hold(waiting[T]{bot: b, recorded: recorded, tries: of.tries})
+}
+
+// hold has what is recorded of a Bot written.
+func (l *later[T]) hold(of waiting[T]) {
+	if _, ok := l.pending[of.bot.Name]; !ok && len(l.pending) >= l.most {
 		return
 	}
 	if l.pending == nil {
 		l.pending = map[string]waiting[T]{}
 	}
-	l.pending[b.Name] = waiting[T]{bot: b, recorded: change(of.recorded)}
+	l.pending[of.bot.Name] = of
+}
+
+// again has what could not be written written with what was recorded since.
+func (l *later[T]) again(of waiting[T]) {
+	if of.tries++; of.tries >= laterTries {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if newer, ok := l.pending[of.bot.Name]; ok {
+		of.bot, of.recorded = newer.bot, l.merge(of.recorded, newer.recorded)
+	}
+	l.hold(of)
 }
 
 // Run writes what is recorded until ctx ends.
@@ -79,6 +108,7 @@ func (l *later[T]) write(ctx context.Context, of waiting[T]) {
 		return nil
 	})
 	if err != nil {
+		l.again(of)
 		log.From(ctx).Debug(l.what+" could not be written", zap.String("bot", of.bot.Name), zap.Error(err))
 	}
 }

@@ -1,6 +1,7 @@
 package bots
 
 import (
+	"maps"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -21,7 +22,7 @@ const (
 // second for each Bot.
 type Refusals struct{ later[refusal] }
 
-// refusal is the last refusal of jobs by the rules of a Bot.
+// refusal is the last refusal of jobs by each rule of a Bot that refused some.
 type refusal struct {
 	claims map[string]string
 	at     time.Time
@@ -32,10 +33,16 @@ func NewRefusals(bots Changer, k clock.WithTicker) *Refusals {
 	return &Refusals{later[refusal]{
 		bots: bots, clock: k, every: refusalsEvery, most: maxRefusals, what: "the refusal of a job",
 		apply: func(b *v1alpha1.Bot, r refusal) { tenancy.RecordRefusal(b, r.claims, r.at) },
+		// Rules of two issuers can refuse jobs within one second.
+		merge: func(older, newer refusal) refusal {
+			claims := maps.Clone(older.claims)
+			maps.Copy(claims, newer.claims)
+			return refusal{claims: claims, at: newer.at}
+		},
 	}}
 }
 
 // Record has a refusal written. It does not block.
 func (f *Refusals) Record(b *v1alpha1.Bot, claims map[string]string) {
-	f.record(b, func(refusal) refusal { return refusal{claims: claims, at: f.clock.Now()} })
+	f.record(b, refusal{claims: claims, at: f.clock.Now()})
 }

@@ -135,7 +135,7 @@ func TestUses_areWrittenTogetherWithinFifteenSeconds(t *testing.T) {
 	w.give("one", "two")
 	k := clocktesting.NewFakeClock(apitest.Epoch().Time)
 	written := make(chan *v1alpha1.Bot, 10)
-	u := bots.NewUses(changer{w, written}, k)
+	u := bots.NewUses(changer{w, written, nil}, k)
 	for range 1000 {
 		u.Record(w.held[ci], "one")
 		u.Record(w.held[ci], "two")

@@ -26,18 +26,19 @@ type Uses struct{ later[map[string]time.Time] }
 func NewUses(bots Changer, k clock.WithTicker) *Uses {
 	return &Uses{later[map[string]time.Time]{
 		bots: bots, clock: k, every: usesEvery, most: maxUses, what: "the uses of tokens", apply: tenancy.RecordTokenUses,
+		// The first use in an interval is the one that is written.
+		merge: func(older, newer map[string]time.Time) map[string]time.Time {
+			for token, at := range newer {
+				if _, ok := older[token]; !ok {
+					older[token] = at
+				}
+			}
+			return older
+		},
 	}}
 }
 
 // Record has the use of a token written. It does not block.
 func (u *Uses) Record(b *v1alpha1.Bot, token string) {
-	u.record(b, func(at map[string]time.Time) map[string]time.Time {
-		if at == nil {
-			at = map[string]time.Time{}
-		}
-		if _, ok := at[token]; !ok {
-			at[token] = u.clock.Now()
-		}
-		return at
-	})
+	u.record(b, map[string]time.Time{token: u.clock.Now()})
 }
