@@ -106,7 +106,8 @@ func extends(held, own *kcpapisv1alpha1.APIResourceSchema) (bool, error) {
 		return false, err
 	}
 	for path, kind := range mine {
-		if fields[path] != kind {
+		// A field whose values have several types has none in the schema.
+		if theirs, ok := fields[path]; !ok || theirs != kind {
 			return false, nil
 		}
 	}

@@ -23,8 +23,13 @@ func TestExtends_isTrueForTheSchemaOfANewerHubOnly(t *testing.T) {
 		one   = `{"type":"object","properties":{"a":{"type":"string"}}}`
 		other = `{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"}}}`
 		two   = `{"type":"object","properties":{"a":{"type":"string","maxLength":7},"b":{"type":"string"}}}`
-		list  = `{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"array","items":{"type":"object","properties":{"c":{"type":"string"}}}}}}`
+		any   = `{"type":"object","properties":{"a":{"type":"string"},"c":{"x-kubernetes-int-or-string":true}}}`
 		short = `{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"array","items":{"type":"object"}}}}`
+		list  = `{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"array","items":{"type":"object",
+			"properties":{"c":{"type":"string"}}}}}}`
+		values = `{"type":"object","properties":{"a":{"type":"object","additionalProperties":{"type":"object",
+			"properties":{"c":{"type":"string"}}}}}}`
+		value = `{"type":"object","properties":{"a":{"type":"object","additionalProperties":{"type":"object"}}}}`
 	)
 	own := schema("v261126-aaaaaaa", one)
 	for name, c := range map[string]struct {
@@ -39,6 +44,9 @@ func TestExtends_isTrueForTheSchemaOfANewerHubOnly(t *testing.T) {
 		"a field less":                       {schema("v261127-bbbbbbb", one), schema("v261126-aaaaaaa", two), false},
 		"a field more in a list":             {schema("v261127-bbbbbbb", list), schema("v261126-aaaaaaa", short), true},
 		"a field less in a list":             {schema("v261127-bbbbbbb", short), schema("v261126-aaaaaaa", list), false},
+		"a field more in a map":              {schema("v261127-bbbbbbb", values), schema("v261126-aaaaaaa", value), true},
+		"a field less in a map":              {schema("v261127-bbbbbbb", value), schema("v261126-aaaaaaa", values), false},
+		"a field less of several types":      {schema("v261127-bbbbbbb", list), schema("v261126-aaaaaaa", any), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
