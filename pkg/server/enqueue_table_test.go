@@ -66,7 +66,9 @@ func TestControllers_enqueueWhatAChangeTouches(t *testing.T) {
 
 		{name: "Organization added", cluster: orgsCluster, object: org("new", "alice"), want: "organization orgs|new, user users|alice"},
 		{name: "Organization renamed", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) { o.Spec.DisplayName = "ACME" }), want: rowsOfAcme + ", organization orgs|acme"},
-		{name: "Organization described", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) { o.Spec.Description = "ACME" }), want: "organization orgs|acme"},
+		{name: "Organization described", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) {
+			o.Spec.Description = "ACME"
+		}), want: "organization orgs|acme"},
 		{name: "Organization made personal", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) { o.Spec.Personal = true }), want: rowsOfAcme + ", organization orgs|acme"},
 		{name: "Organization without its creator", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) { delete(o.Annotations, v1alpha1.CreatedByAnnotation) }), want: rowsOfAcme + ", organization orgs|acme"},
 		{name: "Organization opened to its members", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) { o.Spec.DefaultAccess = "view" }), want: rightsInAcme + ", organization orgs|acme"},

@@ -13,6 +13,7 @@ func NewController(d reconciler.Deps) *controller.Controller {
 		Clock: d.Settings.Clock, Requests: stored.Requests.Repository, Cached: stored.Workspaces.Get, Exists: stored.Workspaces.Exists,
 		Deactivated: d.OrgDeactivated,
 	}.Reconcile)
-	reconciler.OnPlaces(d, d.Views.AccessRequests, d.Views.AccessRequestsIn, func(r *v1alpha1.AccessRequest) string { return r.Spec.WorkspaceRef.Name }, c.Enqueue)
+	workspace := func(r *v1alpha1.AccessRequest) string { return r.Spec.WorkspaceRef.Name }
+	reconciler.OnPlaces(d, d.Views.AccessRequests, d.Views.AccessRequestsIn, workspace, c.Enqueue)
 	return c
 }

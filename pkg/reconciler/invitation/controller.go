@@ -14,6 +14,7 @@ func NewController(d reconciler.Deps) *controller.Controller {
 		Clock: d.Settings.Clock, Invitations: stored.Invitations.Repository, Cached: stored.Workspaces.Get, Exists: stored.Workspaces.Exists,
 		Deactivated: d.OrgDeactivated,
 	}.Reconcile)
-	reconciler.OnPlaces(d, d.Views.Invitations, d.Views.InvitationsIn, func(i *v1alpha1.Invitation) string { return tenancy.InvitedWorkspace(i.Spec) }, c.Enqueue)
+	workspace := func(i *v1alpha1.Invitation) string { return tenancy.InvitedWorkspace(i.Spec) }
+	reconciler.OnPlaces(d, d.Views.Invitations, d.Views.InvitationsIn, workspace, c.Enqueue)
 	return c
 }

@@ -24,7 +24,9 @@ type accepted[C any] struct {
 }
 
 // invitations carries out spec.invitationChanges.
-func invitations(cluster clusterFunc, now current, change func(context.Context, string, v1alpha1.InvitationChange) error) *accepted[v1alpha1.InvitationChange] {
+func invitations(
+	cluster clusterFunc, now current, change func(context.Context, string, v1alpha1.InvitationChange) error,
+) *accepted[v1alpha1.InvitationChange] {
 	return &accepted[v1alpha1.InvitationChange]{
 		condition: v1alpha1.ConditionInvitationsChanged, noun: "invitations",
 		of:   func(o *v1alpha1.Organization) *[]v1alpha1.InvitationChange { return &o.Spec.InvitationChanges },
@@ -33,7 +35,9 @@ func invitations(cluster clusterFunc, now current, change func(context.Context, 
 }
 
 // requests carries out spec.requestChanges.
-func requests(cluster clusterFunc, now current, change func(context.Context, string, v1alpha1.RequestChange) error) *accepted[v1alpha1.RequestChange] {
+func requests(
+	cluster clusterFunc, now current, change func(context.Context, string, v1alpha1.RequestChange) error,
+) *accepted[v1alpha1.RequestChange] {
 	return &accepted[v1alpha1.RequestChange]{
 		condition: v1alpha1.ConditionRequestsChanged, noun: "requests",
 		of:   func(o *v1alpha1.Organization) *[]v1alpha1.RequestChange { return &o.Spec.RequestChanges },
