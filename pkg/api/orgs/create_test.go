@@ -24,10 +24,10 @@ func TestCreate_writesOnceAndWaitsUntilItsCreatorSeesIt(t *testing.T) {
 		written = o
 		return create(ctx, o)
 	}
-	answer := f.post(apitest.Operator, `{"displayName": "Ünïted ☂ <b>"}`)
+	answer := f.post(apitest.Operator, `{"displayName": "Ünïted ☂ <b>", "description": "What\nfor"}`)
 	answer.Object(t, http.StatusCreated)
 	require.JSONEq(t, `{
-		"uuid": "33333333-3333-4333-8333-333333333333", "displayName": "Ünïted ☂ <b>", "personal": false, "role": "admin",
+		"uuid": "33333333-3333-4333-8333-333333333333", "displayName": "Ünïted ☂ <b>", "description": "What\nfor", "personal": false, "role": "admin",
 		"workspacePath": "root:kedge:orgs:33333333-3333-4333-8333-333333333333",
 		"workspaceCreation": "members", "catalogEntryCreation": "members", "defaultAccess": "none", "billing": null,
 		"workspaceQuota": {"limit": 50, "used": 0},
@@ -41,7 +41,7 @@ func TestCreate_writesOnceAndWaitsUntilItsCreatorSeesIt(t *testing.T) {
 	require.Equal(t, made, written.Name)
 	require.Equal(t, map[string]string{v1alpha1.CreatedByAnnotation: apitest.Operator}, written.Annotations)
 	require.Equal(t, v1alpha1.OrganizationSpec{
-		DisplayName: "Ünïted ☂ <b>", WorkspaceCreation: v1alpha1.WhoMembers, CatalogEntryCreation: v1alpha1.WhoMembers,
+		DisplayName: "Ünïted ☂ <b>", Description: "What\nfor", WorkspaceCreation: v1alpha1.WhoMembers, CatalogEntryCreation: v1alpha1.WhoMembers,
 		DefaultAccess: v1alpha1.DefaultAccessNone,
 	}, written.Spec)
 

@@ -87,7 +87,9 @@ func newFixture(t testing.TB, options ...func(*orgs.Handler)) *fixture {
 		f.world.Later(
 			func(w *apitest.World) { w.PutOrg(o, "") },
 			func(w *apitest.World) {
-				w.PutOrg(apitest.Organization(o.Name, o.Spec.DisplayName, by), "madecluster")
+				ready := apitest.Organization(o.Name, o.Spec.DisplayName, by)
+				ready.Spec.Description = o.Spec.Description
+				w.PutOrg(ready, "madecluster")
 			},
 			func(w *apitest.World) { w.Join(by, o.Name, "", v1alpha1.RoleAdmin) },
 		)

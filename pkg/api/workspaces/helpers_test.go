@@ -88,7 +88,7 @@ func newFixture(t testing.TB, options ...func(*workspaces.Handler)) *fixture {
 		}
 		stages[1].Status.Phase = v1alpha1.PhaseProgressing
 		for i := range stages {
-			stages[i].CreatedBy = w.CreatedBy
+			stages[i].CreatedBy, stages[i].Description = w.CreatedBy, w.Description
 			f.world.Later(func(world *apitest.World) { world.PutWorkspace(stages[i]) })
 		}
 		f.world.Later(func(world *apitest.World) { world.Join(w.CreatedBy, w.OrgUUID, w.UUID, v1alpha1.RoleAdmin) })

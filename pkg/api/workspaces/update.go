@@ -146,7 +146,8 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 		Refs: func(ws tenancy.Workspace) []tenancy.Ref { return refs(ws, scope.User) },
 		Seen: func(changed *tenancy.Workspace) bool {
 			seen, ok := h.Views.Workspace(changed.OrgUUID, changed.UUID)
-			return ok && seen.DisplayName == changed.DisplayName && seen.Description == changed.Description && seen.ExpiresAt.Equal(changed.ExpiresAt) && seen.Requests == changed.Requests &&
+			return ok && seen.DisplayName == changed.DisplayName && seen.Description == changed.Description &&
+				seen.ExpiresAt.Equal(changed.ExpiresAt) && seen.Requests == changed.Requests &&
 				equality.Semantic.DeepEqual(seen.Billing, changed.Billing) && !stale(h.Views.Index(scope.User), *changed)
 		},
 		View: h.answer(scope),

@@ -33,14 +33,14 @@ func TestCreate_writesOnceAndWaitsUntilItsCreatorCanEnter(t *testing.T) {
 	create := f.store.create
 	f.store.create = func(ctx context.Context, org string, w tenancy.Workspace) (tenancy.Workspace, error) {
 		require.Equal(t, apitest.Acme, org)
-		require.Equal(t, []string{made, apitest.Acme, "Staging", apitest.Member}, []string{w.UUID, w.OrgUUID, w.DisplayName, w.CreatedBy})
+		require.Equal(t, []string{made, apitest.Acme, "Staging", "What\nfor", apitest.Member}, []string{w.UUID, w.OrgUUID, w.DisplayName, w.Description, w.CreatedBy})
 		return create(ctx, org, w)
 	}
-	answer := f.post(apitest.Member, `{"displayName": "Staging"}`)
+	answer := f.post(apitest.Member, `{"displayName": "Staging", "description": "What\nfor"}`)
 	answer.Object(t, http.StatusCreated)
 	require.JSONEq(t, `{
 		"uuid": "eeeeeeee-eeee-4eee-8eee-eeeeeeeeeeee", "orgUUID": "11111111-1111-4111-8111-111111111111",
-		"displayName": "Staging", "role": "admin",
+		"displayName": "Staging", "description": "What\nfor", "role": "admin",
 		"workspacePath": "root:kedge:orgs:11111111-1111-4111-8111-111111111111:eeeeeeee-eeee-4eee-8eee-eeeeeeeeeeee",
 		"clusterID": "madecluster", "billing": null, "url": "https://hub.example.com:9443/clusters/madecluster",
 		"createdAt": "2026-03-01T12:00:00Z", "createdBy": "bob", "phase": "Ready", "conditions": []

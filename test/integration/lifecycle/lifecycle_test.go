@@ -95,6 +95,8 @@ func TestO13_AnOrgAndAWorkspaceAreDeletedAndUndeleted(t *testing.T) {
 		require.Equal(t, "configmap/kept\n", out)
 		hub.Do(t, undelete, http.StatusOK)
 	}
+	cleared := hub.Do(t, framework.InWorkspace("alice", http.MethodPatch, org, ws.Text("uuid"), "", map[string]any{"description": nil}), http.StatusOK)
+	require.Empty(t, cleared.Text("description"))
 	// Inactive logical clusters do not affect other Workspaces and Orgs.
 	hub.Do(t, framework.Call{As: "alice", Method: http.MethodDelete, Path: workspace, Org: org, Workspace: ws.Text("uuid")}, http.StatusOK)
 	hub.CreateWorkspace(t, "alice", org, "another")

@@ -114,7 +114,12 @@ func (a *app) print(f format, raw []byte, columns table) error {
 	for _, item := range items {
 		row := make([]string, len(columns))
 		for i, c := range columns {
-			switch row[i] = cell(item[c[1]]); c {
+			value := item[c[1]]
+			if text, ok := value.(string); ok && c == descriptionColumn() {
+				// A description has lines, and a cell one.
+				value = strings.Join(strings.Fields(text), " ")
+			}
+			switch row[i] = cell(value); c {
 			case endColumn():
 				row[i] = endIn(row[i], time.Now())
 			case leftColumn():

@@ -14,9 +14,9 @@ import (
 
 var (
 	orgColumns = table{{"UUID", "uuid"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"PHASE", "phase"}, {"CREATED", "createdAt"}, {"FIRST ADMIN", "firstAdmin"},
-		{"PERSONAL", "personal", wide}, {"WORKSPACES", "workspaceQuota", wide}, {"BYTES", "bytes", wide}, {"DEFAULT ACCESS", "defaultAccess", wide}, {"BILLING", "billing", wide}, {"PATH", "workspacePath", wide}}
+		descriptionColumn(), {"PERSONAL", "personal", wide}, {"WORKSPACES", "workspaceQuota", wide}, {"BYTES", "bytes", wide}, {"DEFAULT ACCESS", "defaultAccess", wide}, {"BILLING", "billing", wide}, {"PATH", "workspacePath", wide}}
 	workspaceColumns = table{{"UUID", "uuid"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"PHASE", "phase"}, {"CREATED", "createdAt"}, {"CREATED BY", "createdBy"}, {"END", "expiresAt", wide},
-		{"BILLING", "billing", wide}, {"OBJECTS", "objects", wide}, {"BYTES", "bytes", wide}, {"CRDS", "customResourceDefinitions", wide}, {"APIBINDINGS", "apiBindings", wide}, {"CLUSTER", "clusterID", wide}, {"URL", "url", wide}, {"PATH", "workspacePath", wide}}
+		descriptionColumn(), {"BILLING", "billing", wide}, {"OBJECTS", "objects", wide}, {"BYTES", "bytes", wide}, {"CRDS", "customResourceDefinitions", wide}, {"APIBINDINGS", "apiBindings", wide}, {"CLUSTER", "clusterID", wide}, {"URL", "url", wide}, {"PATH", "workspacePath", wide}}
 )
 
 // orgAdmins is what people must know who make a workspace.
@@ -236,6 +236,9 @@ func (k *kind[T, C, U]) renameCommand() *cobra.Command {
 	})
 }
 
+// descriptionColumn is the column of what a tenant is for, which wide tables have.
+func descriptionColumn() [3]string { return [3]string{"DESCRIPTION", "description", wide} }
+
 // description is the flag --description of the creation of a tenant.
 type description string
 
@@ -262,7 +265,7 @@ func (k *kind[T, C, U]) describeCommand() *cobra.Command {
 			}
 			return nil
 		},
-	}, k.columns, func(ctx context.Context, _ *session, all tenants[T, C, U], uuid string, args []string) (object, error) {
+	}, k.columns.all(), func(ctx context.Context, _ *session, all tenants[T, C, U], uuid string, args []string) (object, error) {
 		o, err := all.Update(ctx, uuid, k.described(rest.Set(args[1])))
 		return *orNone(o), ofArgument(err, "description", "TEXT")
 	})

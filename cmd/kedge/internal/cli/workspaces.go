@@ -58,7 +58,8 @@ func (a *app) workspacesCommand() *cobra.Command {
 	k.listing(cmd)
 	cmd.AddCommand(
 		k.listCommand("List the workspaces that you can enter"),
-		k.getCommand(), create, k.useCommand(), k.renameCommand(), k.describeCommand(), setWorkspaceEndCommand(k), setWorkspaceRequestsCommand(k), setWorkspaceBillingCommand(k),
+		k.getCommand(), create, k.useCommand(), k.renameCommand(), k.describeCommand(),
+		setWorkspaceEndCommand(k), setWorkspaceRequestsCommand(k), setWorkspaceBillingCommand(k),
 		k.leaveCommand("Leave a workspace, the chosen one unless another is named.", `  kedge workspaces leave
   kedge workspaces leave "My workspace"`),
 		k.deleteCommand(`Delete a workspace with all its contents. Nobody can use it from then on.

@@ -1,7 +1,7 @@
 // What Organizations and Workspaces have in common: names, deletion, progress.
 
 import { call } from './api.js';
-import { h, note } from './dom.js';
+import { h, named, note } from './dom.js';
 import { editor } from './edit.js';
 import { visible } from './format.js';
 import { loadMemberships } from './session.js';
@@ -41,7 +41,7 @@ export function describe({ page, path, workspace, etag }) {
   const { signal } = page;
   const save = editor({ path, etag, signal, seen: workspace, theirs: page.reload, shown: [descriptionShown] });
   formDialog({
-    title: 'Description of a workspace', signal, action: 'Save', text: h('p', {}, workspace.displayName),
+    title: 'Description of a workspace', signal, action: 'Save', text: h('p', {}, named(workspace.displayName)),
     fields: [descriptionField(workspace.description)],
     submit: async (values) => {
       await save('PATCH', values);

@@ -20,7 +20,7 @@ func TestCreateChild_takesASpare(t *testing.T) {
 	t.Parallel()
 	at := metav1.NewTime(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
 	claimed := tenancy.Workspace{
-		UUID: "w", DisplayName: "Web", CreatedBy: "alice", CreatedAt: at,
+		UUID: "w", DisplayName: "Web", Description: "What\nfor", CreatedBy: "alice", CreatedAt: at,
 		Labels:  map[string]string{v1alpha1.IdempotencyKeyLabel: "k"},
 		Billing: v1alpha1.RevisedBilling{Billing: v1alpha1.Billing{CostCenter: "4711"}, Revision: 2},
 	}
@@ -64,6 +64,7 @@ func TestCreateChild_takesASpare(t *testing.T) {
 			require.Equal(t, map[string]string{v1alpha1.IdempotencyKeyLabel: "k"}, got.Labels)
 			require.Equal(t, []string{"core.kcp.io/logicalcluster", v1alpha1.CascadeFinalizer}, got.Finalizers)
 			require.Equal(t, "Web", got.Annotations[v1alpha1.DisplayNameAnnotation])
+			require.Equal(t, claimed.Description, tenancy.WorkspaceOf("", got).Description)
 			require.Equal(t, "alice", got.Annotations[v1alpha1.CreatedByAnnotation])
 			require.Equal(t, "{}", got.Annotations[v1alpha1.StatusAnnotation], "what is done stays done")
 			require.NotContains(t, got.Annotations, v1alpha1.SpareReservedAnnotation)
