@@ -62,6 +62,7 @@ func (b *bed) follow(t *testing.T) func(string) {
 	return func(url string) {
 		response, err := b.Client().Get(url)
 		if assert.NoError(t, err) {
+			assert.NotEqual(t, int64(-1), response.ContentLength, "a page without its length is cut off when the command ends")
 			assert.NoError(t, response.Body.Close())
 		}
 	}

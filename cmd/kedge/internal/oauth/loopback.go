@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -14,6 +15,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"sync/atomic"
 	"time"
 )
@@ -176,7 +178,12 @@ func show(w http.ResponseWriter, code int, title, text string) {
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>{{.Title}} - kedge</title><h1>{{.Title}}</h1><p>{{.Text}}</p></html>
 `))
+	body := &bytes.Buffer{}
+	_ = page.Execute(body, map[string]string{"Title": title, "Text": text})
 	header := w.Header()
+	// With its length the page is whole when it is flushed. The end of chunks would come after the handler, when the login
+	// may have ended the server.
+	header.Set("Content-Length", strconv.Itoa(body.Len()))
 	header.Set("Content-Type", "text/html; charset=utf-8")
 	header.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'")
 	header.Set("Cache-Control", "no-store")
@@ -185,6 +192,6 @@ func show(w http.ResponseWriter, code int, title, text string) {
 	header.Set("Connection", "close")
 	w.WriteHeader(code)
 	// The browser may be gone; the terminal tells the result, too.
-	_ = page.Execute(w, map[string]string{"Title": title, "Text": text})
+	_, _ = body.WriteTo(w)
 	_ = http.NewResponseController(w).Flush()
 }
