@@ -10,6 +10,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -121,8 +122,13 @@ type Line struct {
 	End int64
 }
 
-// maxLine is the maximum length of a line that a reader takes for an event.
-const maxLine = 256 << 10
+const (
+	// maxLine is the maximum length of a line that a reader takes for an event.
+	maxLine = 256 << 10
+	// usualLine is room for some lines. A follower reads after each event, so a buffer for the longest one would be
+	// most of the garbage of a hub.
+	usualLine = 8 << 10
+)
 
 // Lines calls each for the lines of a file from an offset on, until it returns false. Text is valid during
 // the call.
@@ -137,16 +143,23 @@ func Lines(name string, offset int64, each func(Line) bool) error {
 
 // LinesIn is Lines for an open file.
 func LinesIn(f io.ReaderAt, offset int64, each func(Line) bool) error {
-	lines := bufio.NewReaderSize(io.NewSectionReader(f, offset, math.MaxInt64-offset), maxLine)
+	lines := bufio.NewReaderSize(io.NewSectionReader(f, offset, math.MaxInt64-offset), usualLine)
 	for {
 		text, err := lines.ReadSlice('\n')
 		size := int64(len(text))
+		if errors.Is(err, bufio.ErrBufferFull) {
+			text = slices.Clone(text)
+		}
 		for errors.Is(err, bufio.ErrBufferFull) {
-			// No event is as long.
 			var more []byte
 			more, err = lines.ReadSlice('\n')
 			size += int64(len(more))
-			text = nil
+			if size > maxLine {
+				// No event is as long.
+				text = nil
+				continue
+			}
+			text = append(text, more...)
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
 			return err
