@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,6 +23,10 @@ import (
 // headsInterval is the time after which the hub records the ends of the chains of the audit log again.
 const headsInterval = time.Hour
 
+// firstHeads is the time after which a new replica records for the first time that its chains exist, if it has an event:
+// a restore of kcp then asks for its files.
+const firstHeads = 2 * time.Second
+
 // headsTimeout limits the time of a read or a write of the ends of the chains in kcp.
 const headsTimeout = 2 * time.Second
 
@@ -34,8 +39,8 @@ func (h *hub) recordHeads(ctx context.Context) {
 	}
 }
 
-// recordHeads writes the ends of the chains into kcp.
-func (a *assembly) recordHeads(ctx context.Context) {
+// recordHeads writes the ends of the chains into kcp. It returns false where that failed.
+func (a *assembly) recordHeads(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, headsTimeout)
 	defer cancel()
 	var cut []audit.Head
@@ -49,6 +54,7 @@ func (a *assembly) recordHeads(ctx context.Context) {
 	for _, head := range cut {
 		log.From(ctx).Error("the end of the audit log was cut off: kcp has a later one; run kedge-hub audit verify", zap.Stringer("head", head))
 	}
+	return err == nil
 }
 
 const headsPath = "/audit/heads"
@@ -132,8 +138,14 @@ func (a *assembly) runAudit(below context.Context) {
 	a.running.Go(func() {
 		ticker := a.hub.config.Clock.NewTicker(headsInterval)
 		defer ticker.Stop()
+		first := a.hub.config.Clock.NewTicker(firstHeads)
+		defer first.Stop()
 		for {
 			select {
+			case <-first.C():
+				if slices.ContainsFunc(a.hub.audit.Heads(), func(h audit.Head) bool { return h.Log == audit.Rights && h.Seq > 0 }) && a.recordHeads(below) {
+					first.Stop()
+				}
 			case <-below.Done():
 				// kcp stops later.
 				a.recordHeads(context.WithoutCancel(below))
