@@ -260,6 +260,7 @@ func TestShipper_survivesItsDatabase(t *testing.T) {
 		{"read-only", do("ALTER DATABASE postgres SET default_transaction_read_only = on", disconnect), do("BEGIN READ WRITE; ALTER DATABASE postgres RESET default_transaction_read_only; COMMIT")},
 		{"its table dropped", do("DROP TABLE audit_events"), func() {}},
 		{"its tables dropped", do("DROP TABLE audit_events, audit_heads, goose_db_version"), func() {}},
+		{"its table made anew before anybody noticed", do("TRUNCATE audit_events"), func() {}},
 		{"its connections ended", do(disconnect), func() {}},
 		{"full", do(fault("RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'")...), do(faultBody("NULL"))},
 		{"slow", do(fault("PERFORM pg_sleep(2)")...), do(faultBody("NULL"))},

@@ -217,43 +217,6 @@ func (s *Shipper) rest(ctx context.Context) {
 	}
 }
 
-// followers read the files of each chain behind what the database has.
-func (s *Shipper) followers(ctx context.Context) (all map[string]*follower, closing func(), err error) {
-	all = map[string]*follower{}
-	closing = func() {
-		for _, f := range all {
-			f.close()
-		}
-	}
-	for i, head := range s.log.Heads() {
-		if all[head.Log], err = s.followerOf(ctx, head, s.log.Paths()[i]); err != nil {
-			return nil, nil, err
-		}
-	}
-	return all, closing, nil
-}
-
-// followerOf goes on behind the last event of a chain that the database has.
-func (s *Shipper) followerOf(ctx context.Context, head audit.Head, path string) (*follower, error) {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
-	f := &follower{path: path, log: head.Log}
-	// A head without its event is that of a table that was dropped.
-	err := s.db.writes.QueryRowContext(ctx, s.db.query(`SELECT h.seq, h.hash FROM audit_heads h WHERE h.replica = ? AND h.log = ? AND (
-		EXISTS (SELECT 1 FROM audit_events e WHERE e.replica = h.replica AND e.log = h.log AND e.seq = h.seq) OR
-		EXISTS (SELECT 1 FROM audit_anchors a WHERE a.replica = h.replica AND a.log = h.log AND a.seq = h.seq))`),
-		head.Replica, head.Log).Scan(&f.seq, &f.hash)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return nil, err
-	}
-	if f.seq > head.Seq {
-		return nil, fmt.Errorf("the database has event %d of %s, and the files of this replica end with %d: they are older than the database; "+
-			"move them elsewhere, so that the replica begins anew", f.seq, head.Log, head.Seq)
-	}
-	s.moveTo(head.Log, f.seq)
-	return f, nil
-}
-
 func (s *Shipper) moveTo(log string, seq uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -305,6 +268,9 @@ func (s *Shipper) ship(ctx context.Context, followers map[string]*follower) erro
 	s.beat = asOf
 	return s.db.transact(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		for _, head := range s.log.Heads() {
+			if err := s.follows(ctx, tx, head.Replica, head.Log); err != nil {
+				return err
+			}
 			update := s.db.query("UPDATE audit_heads SET as_of = ? WHERE replica = ? AND log = ?")
 			if _, err := tx.ExecContext(ctx, update, timeText(asOf), head.Replica, head.Log); err != nil {
 				return err
@@ -317,6 +283,9 @@ func (s *Shipper) ship(ctx context.Context, followers map[string]*follower) erro
 // store writes events and how far the database is in one transaction. An event that is there already stays.
 func (s *Shipper) store(ctx context.Context, batch []record) error {
 	return s.db.transact(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		if err := s.follows(ctx, tx, batch[0].Event.Replica, batch[0].Event.Log); err != nil {
+			return err
+		}
 		row := "(?" + strings.Repeat(", ?", columns-1) + ")"
 		values := make([]any, 0, columns*len(batch))
 		for _, r := range batch {

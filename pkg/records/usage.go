@@ -67,7 +67,8 @@ func (u *UsageWriter) Err() error {
 	return u.err
 }
 
-// Run writes until ctx ends, and then what is left, as far as the database takes it within two seconds.
+// Run writes until ctx ends, and then what is left, as far as the database takes it within two seconds. Nothing waits
+// for the usage of this replica then.
 func (u *UsageWriter) Run(ctx context.Context) {
 	backoff := minBackoff
 	for {
@@ -75,7 +76,11 @@ func (u *UsageWriter) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastTimeout)
 			defer cancel()
-			if err := u.write(last); err != nil {
+			err = u.write(last)
+			if err == nil {
+				err = u.leave(last)
+			}
+			if err != nil {
 				log.From(ctx).Warn("the records database does not have the last usage of this replica", zap.Error(err))
 			}
 			return
@@ -91,6 +96,14 @@ func (u *UsageWriter) Run(ctx context.Context) {
 		}
 		backoff = min(2*backoff, maxBackoff)
 	}
+}
+
+// leave says that the database has everything of this replica. One that ends in another way is waited for.
+func (u *UsageWriter) leave(ctx context.Context) error {
+	return u.db.transact(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, u.db.query("DELETE FROM usage_replicas WHERE replica = ?"), u.replica)
+		return err
+	})
 }
 
 // done notes an error, or that the database has everything up to a moment.

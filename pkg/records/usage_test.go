@@ -186,6 +186,9 @@ func TestUsage_ofTheLastMomentIsWrittenAtAStop(t *testing.T) {
 	cancel()
 	<-done
 	require.Equal(t, int64(2), used(t, db, ofOrg("o"), usage.Hour)[0].Reads)
+	late, err := records.NewReader(db, nil).UsageFreshness(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, late, "nothing waits for a replica that has stopped")
 }
 
 func TestUsage_isRemovedAfterItsRetention(t *testing.T) {
