@@ -35,12 +35,19 @@ func ExportIn(known *v1alpha1.CatalogExport, b *kcpapisv1alpha2.APIBinding) *v1a
 	if known != nil {
 		*e = *known
 	} else {
-		for _, r := range b.Status.BoundResources {
-			e.Resources = append(e.Resources, v1alpha1.CatalogResource{Group: r.Group, Resource: r.Resource})
-		}
+		e.Resources = BoundBy(b)
 	}
 	e.Claims = catalogClaims(b.Status.ExportPermissionClaims)
 	return e
+}
+
+// BoundBy are the resources that an APIBinding brings into its Workspace. It has them in every phase: kcp binds again
+// what it has bound after each change.
+func BoundBy(b *kcpapisv1alpha2.APIBinding) (all []v1alpha1.CatalogResource) {
+	for _, r := range b.Status.BoundResources {
+		all = append(all, v1alpha1.CatalogResource{Group: r.Group, Resource: r.Resource})
+	}
+	return all
 }
 
 // ExportOf is the APIExport that an APIBinding names.

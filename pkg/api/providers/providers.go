@@ -290,7 +290,7 @@ func (h *Handler) losses(ctx context.Context, cluster string, b *kcpapisv1alpha2
 	if b == nil || len(b.Status.BoundResources) == 0 {
 		return []tenancy.Loss{}, nil
 	}
-	return h.KCP.CountObjects(ctx, cluster, tenancy.ExportIn(nil, b).Resources)
+	return h.KCP.CountObjects(ctx, cluster, tenancy.BoundBy(b))
 }
 
 func answer(w http.ResponseWriter, code int, p provider, v rest.Provider) error {

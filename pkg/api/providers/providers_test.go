@@ -165,6 +165,10 @@ func TestDisable_deletesWhenItIsConfirmed(t *testing.T) {
 	w.counts = []tenancy.Loss{{Group: "example.org", Resource: "widgets", Count: new(int64(3))}, {Group: "example.org", Resource: "wheels"}}
 	one := w.do(apitest.WSMember, http.MethodGet, at+widgets, "").Object(t, http.StatusOK)
 	require.Equal(t, []any{map[string]any{"group": "example.org", "resource": "widgets", "count": 3.0}, map[string]any{"group": "example.org", "resource": "wheels"}}, one["wouldLose"])
+	w.bindings[0].Status.Phase = kcpapisv1alpha2.APIBindingPhaseBinding
+	again := w.do(apitest.WSMember, http.MethodGet, at+widgets, "").Object(t, http.StatusOK)
+	require.Equal(t, one["wouldLose"], again["wouldLose"], "kcp binds again after a change")
+	w.bindings[0].Status.Phase = kcpapisv1alpha2.APIBindingPhaseBound
 
 	w.do(apitest.WSMember, http.MethodDelete, at+widgets+"/enable?confirm=true", "").Refused(t, http.StatusForbidden)
 	for _, query := range []string{"", "?confirm=false"} {
