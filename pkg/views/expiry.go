@@ -15,8 +15,12 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// endsEvery is the interval in which ends that have come are published.
-const endsEvery = 200 * time.Millisecond
+const (
+	// endsEvery is the interval in which ends that have come are published.
+	endsEvery = 200 * time.Millisecond
+	// endsKept is the number of ends that nothing has any more below which the queue is left as it is.
+	endsKept = 1024
+)
 
 // expiry has the ends of Memberships, or of child Workspaces, by time. Each answer about one compares its
 // end with the clock, so that it gives nothing from that second on. The queue is for subscribers: they are
@@ -26,6 +30,9 @@ type expiry struct {
 
 	mu    sync.RWMutex
 	queue ends
+	// of has the ends that something has, and live is their number. The queue also has others, up to as many again.
+	of   map[Key][]int64
+	live int
 	// over has the ends that were published, in Unix time. They stay over if the clock is set back.
 	over map[Key][]int64
 }
@@ -39,7 +46,7 @@ func newExpiry(c clock.WithTicker) *expiry {
 	if c == nil {
 		c = clock.RealClock{}
 	}
-	return &expiry{clock: c, over: map[Key][]int64{}}
+	return &expiry{clock: c, of: map[Key][]int64{}, over: map[Key][]int64{}}
 }
 
 // endsOf returns the ends of the parts of a Membership in Unix time, which is positive.
@@ -90,11 +97,31 @@ func (e *expiry) change(key Key, was, is []int64) {
 	if e.over[key] = over; len(over) == 0 {
 		delete(e.over, key)
 	}
+	e.live += len(is) - len(e.of[key])
+	if e.of[key] = is; len(is) == 0 {
+		delete(e.of, key)
+	}
 	for _, at := range is {
 		if !slices.Contains(was, at) {
 			heap.Push(&e.queue, end{key, at})
 		}
 	}
+	if len(e.queue) > 2*e.live+endsKept {
+		e.compact()
+	}
+}
+
+// compact drops what nothing has any more from the queue: somebody can give a Membership another end again and again,
+// each of them many years ahead. e.mu is locked.
+func (e *expiry) compact() {
+	seen := map[end]bool{}
+	e.queue = slices.DeleteFunc(e.queue, func(q end) bool {
+		gone := seen[q] || !slices.Contains(e.of[q.key], q.at)
+		seen[q] = true
+		return gone
+	})
+	e.queue = slices.Clone(e.queue)
+	heap.Init(&e.queue)
 }
 
 // ended reports whether what has this end gives nothing any more.

@@ -107,6 +107,25 @@ func TestExpiry_isNotPublishedAfterItMoved(t *testing.T) {
 	}
 }
 
+// The attack: give a Membership another end again and again, each many years ahead, until the hub has no memory.
+func TestExpiry_forgetsEndsThatNothingHas(t *testing.T) {
+	t.Parallel()
+	l := newLimited()
+	other := Key{"org2", "alice"}
+	l.expiry.change(other, nil, []int64{l.clock.Now().Add(time.Hour).Unix(), l.clock.Now().Add(2 * time.Hour).Unix()})
+	for n := range 10 * endsKept {
+		l.set(new(metav1.NewTime(l.clock.Now().AddDate(1000, 0, n%9))))
+	}
+	require.LessOrEqual(t, len(l.expiry.queue), 2*3+endsKept)
+	l.set(nil)
+	l.expiry.mu.Lock()
+	l.expiry.compact()
+	l.expiry.mu.Unlock()
+	require.Len(t, l.expiry.queue, 2, "the control: what something has stays")
+	l.clock.Step(2 * time.Hour)
+	require.Len(t, l.expiry.due(), 2)
+}
+
 // An end at or before 1970 is one nevertheless.
 func TestExpiry_thatIsZeroHasEnded(t *testing.T) {
 	t.Parallel()
