@@ -59,12 +59,9 @@ func (k *kinds) forget(gvk schema.GroupVersionKind) {
 // goes to the namespace "default".
 func (c *Clients) Apply(ctx context.Context, cluster string, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	gvk := o.GroupVersionKind()
-	known, ok := c.kinds.get(gvk)
-	if !ok {
-		var err error
-		if known, err = c.discover(ctx, cluster, o); err != nil {
-			return nil, err
-		}
+	known, ok, err := c.find(ctx, cluster, o)
+	if err != nil {
+		return nil, err
 	}
 	got, err := c.patch(ctx, cluster, o, known)
 	if !ok || !apierrors.IsNotFound(err) {
@@ -82,19 +79,39 @@ func (c *Clients) Apply(ctx context.Context, cluster string, o *unstructured.Uns
 	return c.patch(ctx, cluster, o, served)
 }
 
+// Held returns what kcp holds of an object that is as for Apply.
+func (c *Clients) Held(ctx context.Context, cluster string, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	r, _, err := c.find(ctx, cluster, o)
+	if err != nil {
+		return nil, err
+	}
+	return send(ctx, c.REST(c.ClusterURL(cluster), o.GroupVersionKind().GroupVersion()).Get(), o, r)
+}
+
+// find returns the resource of an object, and whether it was known.
+func (c *Clients) find(ctx context.Context, cluster string, o *unstructured.Unstructured) (r resource, known bool, err error) {
+	if r, known = c.kinds.get(o.GroupVersionKind()); !known {
+		r, err = c.discover(ctx, cluster, o)
+	}
+	return r, known, err
+}
+
 func (c *Clients) patch(ctx context.Context, cluster string, o *unstructured.Unstructured, r resource) (*unstructured.Unstructured, error) {
 	body, err := o.MarshalJSON()
 	if err != nil {
 		return nil, fmt.Errorf("encode the object: %w", err)
 	}
+	return send(ctx, c.REST(c.ClusterURL(cluster), o.GroupVersionKind().GroupVersion()).Patch(types.ApplyPatchType).
+		Param("fieldManager", FieldManager).Param("force", "true").Body(body), o, r)
+}
+
+// send sends a request about an object and returns the object in the answer.
+func send(ctx context.Context, request *rest.Request, o *unstructured.Unstructured, r resource) (*unstructured.Unstructured, error) {
 	namespace := o.GetNamespace()
 	if r.namespaced && namespace == "" {
 		namespace = metav1.NamespaceDefault
 	}
-	raw, err := answer(c.REST(c.ClusterURL(cluster), o.GroupVersionKind().GroupVersion()).Patch(types.ApplyPatchType).
-		NamespaceIfScoped(namespace, r.namespaced).Resource(r.name).Name(o.GetName()).
-		Param("fieldManager", FieldManager).Param("force", "true").
-		Body(body).Do(ctx))
+	raw, err := answer(request.NamespaceIfScoped(namespace, r.namespaced).Resource(r.name).Name(o.GetName()).Do(ctx))
 	if err != nil {
 		return nil, err
 	}

@@ -100,6 +100,8 @@ const (
 	CatalogEntryAnnotation = GroupName + "/catalog-entry"
 	// AuditHeadsAnnotation is on kcp's object of the root workspace: the ends of the chains of the audit log of each replica.
 	AuditHeadsAnnotation = GroupName + "/audit-heads"
+	// AppliedAnnotation, on an object in the hub's own logical clusters, identifies the manifest that the hub applied last.
+	AppliedAnnotation = GroupName + "/applied"
 	// IdentityLabel, on a User, is the hash of its issuer and subject: 40 hexadecimal
 	// digits.
 	IdentityLabel = GroupName + "/identity"

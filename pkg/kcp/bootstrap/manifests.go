@@ -3,14 +3,19 @@ package bootstrap
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"reflect"
 	"text/template"
 
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/config"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -71,13 +76,53 @@ func (b *bootstrapper) apply(ctx context.Context, cluster string, v values, file
 	return nil
 }
 
+// applyDocument applies a document, unless kcp holds it as an earlier start has applied it. After its start kcp builds the
+// OpenAPI of a logical cluster for the first apply there, which takes longer than everything that is read here.
 func (b *bootstrapper) applyDocument(ctx context.Context, cluster string, document []byte) error {
 	o, err := kcp.Parse(document)
 	if err != nil {
 		return err
 	}
+	// A field that another version has applied and this one does not name is not seen by a comparison.
+	sum := sha256.Sum256(document)
+	annotations := maps.Clone(o.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[v1alpha1.AppliedAnnotation] = hex.EncodeToString(sum[:8])
+	o.SetAnnotations(annotations)
+	if held, err := b.clients.Held(ctx, cluster, o); err == nil && has(held.Object, o.Object) {
+		return nil
+	}
 	_, err = b.clients.Apply(ctx, cluster, o)
 	return err
+}
+
+// has reports whether a value has all that is wanted: the same fields, and perhaps others, with the same lists.
+func has(held, wanted any) bool {
+	switch wanted := wanted.(type) {
+	case map[string]any:
+		fields, ok := held.(map[string]any)
+		for name, value := range wanted {
+			if !ok || !has(fields[name], value) {
+				return false
+			}
+		}
+		return ok || len(wanted) == 0
+	case []any:
+		items, ok := held.([]any)
+		if !ok || len(items) != len(wanted) {
+			return held == nil && len(wanted) == 0
+		}
+		for i, item := range wanted {
+			if !has(items[i], item) {
+				return false
+			}
+		}
+		return true
+	default:
+		return reflect.DeepEqual(held, wanted)
+	}
 }
 
 func render(file string, v values) ([][]byte, error) {

@@ -7,10 +7,12 @@ import (
 	apisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	tenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/faroshq/kedge-hub/config"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/test/doubles/kcpfake"
 )
 
 func TestManifests_render(t *testing.T) {
@@ -77,4 +79,47 @@ func TestOrgBindings_matchTheWorkspaceType(t *testing.T) {
 	}
 	require.Equal(t, export.Spec.PermissionClaims, claims)
 	require.Equal(t, "providers-id", bindings[1].Status.APIExportClusterName)
+}
+
+// A start does not apply what is as an earlier one applied it, and mends what is not.
+func TestApplyDocument_writesOnlyWhatDiffers(t *testing.T) {
+	t.Parallel()
+	s := kcpfake.New(t)
+	b := &bootstrapper{clients: s.Clients()}
+	const cluster = "providers"
+	first := []byte("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: reader}\n" +
+		"rules:\n- {apiGroups: [''], resources: [pods], verbs: [get, list]}\n")
+	second := []byte("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: reader}\n")
+	role := func() *rbacv1.ClusterRole {
+		r := &rbacv1.ClusterRole{}
+		r.Name = "reader"
+		require.True(t, s.Read(cluster, r))
+		return r
+	}
+	for _, step := range []struct {
+		name     string
+		document []byte
+		before   func(r *rbacv1.ClusterRole)
+		writes   int
+	}{
+		{"there is none", first, nil, 1},
+		{"the next start", first, nil, 0},
+		{"somebody added what the hub does not set", first, func(r *rbacv1.ClusterRole) { r.Labels = map[string]string{"a": "b"} }, 0},
+		{"somebody took a verb away", first, func(r *rbacv1.ClusterRole) { r.Rules[0].Verbs = []string{"get"} }, 1},
+		{"somebody added a rule", first, func(r *rbacv1.ClusterRole) { r.Rules = append(r.Rules, r.Rules[0]) }, 1},
+		{"another version names fewer fields", second, nil, 1},
+		{"the next start of that", second, nil, 0},
+		{"back again", first, nil, 1},
+	} {
+		if step.before != nil {
+			r := role()
+			step.before(r)
+			s.Put(cluster, r)
+		}
+		before := len(s.Writes())
+		require.NoError(t, b.applyDocument(t.Context(), cluster, step.document), step.name)
+		require.Len(t, s.Writes(), before+step.writes, step.name)
+	}
+	require.Len(t, role().Rules, 1)
+	require.Equal(t, []string{"get", "list"}, role().Rules[0].Verbs)
 }
