@@ -2,6 +2,7 @@ package framework
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -140,17 +141,48 @@ func (c *Client) Do(t testing.TB, r Call, codes ...int) Answer {
 	return a
 }
 
+// Made sends a request that makes an Org or a Workspace and returns the object when it is ready.
+func (c *Client) Made(t testing.TB, r Call) Answer {
+	t.Helper()
+	a, err := c.TryMade(r)
+	require.NoError(t, err)
+	return a
+}
+
+// TryMade is Made for goroutines, which must not end a test. A hub on a loaded machine may answer 202
+// before the object is ready.
+func (c *Client) TryMade(r Call) (Answer, error) {
+	a, err := c.Try(r)
+	switch {
+	case err != nil || a.Code == http.StatusCreated:
+		return a, err
+	case a.Code != http.StatusAccepted:
+		return a, fmt.Errorf("%s %s as %s: %d %s", r.Method, r.Path, r.As, a.Code, a.Raw)
+	}
+	r.Method, r.Path, r.Body, r.Workspace = http.MethodGet, r.Path+"/"+a.Text("uuid"), nil, a.Text("uuid")
+	if r.Org == "" {
+		r.Org, r.Workspace = r.Workspace, ""
+	}
+	err = Wait(Long, func() (err error) {
+		if a, err = c.Try(r); err != nil {
+			return err
+		}
+		return Check(a.Code == http.StatusOK && a.Text("phase") == "Ready", "%s is not ready: %d %s", r.Path, a.Code, a.Raw)
+	})
+	return a, err
+}
+
 // CreateOrg creates an Org and returns its UUID.
 func (c *Client) CreateOrg(t testing.TB, as, name string) string {
 	t.Helper()
-	return c.Do(t, Call{As: as, Method: http.MethodPost, Path: "/api/orgs", Body: map[string]string{"displayName": name}}, http.StatusCreated).Text("uuid")
+	return c.Made(t, Call{As: as, Method: http.MethodPost, Path: "/api/orgs", Body: map[string]string{"displayName": name}}).Text("uuid")
 }
 
 // CreateWorkspace creates a Workspace, waits until its creator can work in it and returns
 // the answer.
 func (c *Client) CreateWorkspace(t testing.TB, as, org, name string) Answer {
 	t.Helper()
-	a := c.Do(t, Call{As: as, Method: http.MethodPost, Path: "/api/orgs/" + org + "/workspaces", Org: org, Body: map[string]string{"displayName": name}}, http.StatusCreated)
+	a := c.Made(t, Call{As: as, Method: http.MethodPost, Path: "/api/orgs/" + org + "/workspaces", Org: org, Body: map[string]string{"displayName": name}})
 	c.Enters(t, as, a.Text("clusterID"))
 	return a
 }
@@ -190,7 +222,10 @@ func Kubectl(t testing.TB, stdin string, args ...string) (stdout, stderr string,
 	program, err := Bin("kubectl")
 	require.NoError(t, err)
 	home := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), program, append([]string{"--cache-dir", filepath.Join(home, "cache"), "--request-timeout", "30s"}, args...)...)
+	// kubectl delete waits for a week.
+	ctx, cancel := context.WithTimeout(t.Context(), Long)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, append([]string{"--cache-dir", filepath.Join(home, "cache"), "--request-timeout", "30s"}, args...)...)
 	cmd.Env = append(os.Environ(), "HOME="+home, "KUBECONFIG=")
 	cmd.WaitDelay = 10 * time.Second
 	cmd.Stdin = bytes.NewReader([]byte(stdin))

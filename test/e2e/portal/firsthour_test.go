@@ -89,8 +89,8 @@ func (n *newcomer) shown(word string) (line string) {
 func TestFirstHour_ofAnInvitedStrangerIsShort(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, "--registration", "closed")
-	org := s.client.Do(t, framework.Call{As: admin, Method: http.MethodPost, Path: "/api/orgs", Body: map[string]any{"displayName": "Guild"}}, http.StatusCreated).Text("uuid")
-	ws := s.client.Do(t, framework.Call{As: admin, Method: http.MethodPost, Path: "/api/orgs/" + org + "/workspaces", Org: org, Body: map[string]any{"displayName": "Shop"}}, http.StatusCreated).Text("uuid")
+	org := s.client.Made(t, framework.Call{As: admin, Method: http.MethodPost, Path: "/api/orgs", Body: map[string]any{"displayName": "Guild"}}).Text("uuid")
+	ws := s.client.Made(t, framework.InOrg(admin, http.MethodPost, org, "/workspaces", map[string]any{"displayName": "Shop"})).Text("uuid")
 	link := s.client.Do(t, framework.Call{
 		As: admin, Method: http.MethodPost, Path: "/api/orgs/" + org + "/workspaces/" + ws + "/invitations", Org: org, Workspace: ws, Body: map[string]any{"role": "member"},
 	}, http.StatusCreated).Text("url")
@@ -141,7 +141,7 @@ func TestFirstHour_ofAnInvitedStrangerIsShort(t *testing.T) {
 	stranger.misses("First steps:")
 
 	// Somebody who is let in elsewhere sees it at the next look.
-	other := s.client.Do(t, framework.Call{As: admin, Method: http.MethodPost, Path: "/api/orgs/" + org + "/workspaces", Org: org, Body: map[string]any{"displayName": "Annex"}}, http.StatusCreated).Text("uuid")
+	other := s.client.Made(t, framework.InOrg(admin, http.MethodPost, org, "/workspaces", map[string]any{"displayName": "Annex"})).Text("uuid")
 	name := s.client.Do(t, framework.Call{As: admin, Method: http.MethodGet, Path: "/api/admin/users?q=bob"}, http.StatusOK).JSON["items"].([]any)[0].(map[string]any)["name"]
 	s.client.Do(t, framework.Call{
 		As: admin, Method: http.MethodPost, Path: "/api/orgs/" + org + "/workspaces/" + other + "/members", Org: org, Workspace: other,

@@ -245,6 +245,8 @@ func bots(t *testing.T, s *scene, alice *person) {
 	downloads(alice, "Download kubeconfig", token)
 	alice.looks("token")
 	alice.press("I have saved it")
+	// The page has the word pipeline before the dialog is gone, too.
+	alice.Until(t, "!document.querySelector('#token')")
 	alice.sees("pipeline")
 	var shown string
 	alice.Eval(t, "document.documentElement.outerHTML + JSON.stringify(sessionStorage) + JSON.stringify(localStorage)", &shown)

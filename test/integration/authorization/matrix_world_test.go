@@ -160,13 +160,13 @@ func (w *matrixWorld) build(name string) (p matrixPlace, err error) {
 	if title == "" {
 		title = "main"
 	}
-	a, err := w.try(call{As: matrixKeeper, Method: http.MethodPost, Path: "/api/orgs", Body: map[string]string{"displayName": title}}, http.StatusCreated)
+	a, err := w.hub.TryMade(call{As: matrixKeeper, Method: http.MethodPost, Path: "/api/orgs", Body: map[string]string{"displayName": title}})
 	if err != nil {
 		return p, err
 	}
 	p.org = a.Text("uuid")
 	workspace := func(name string) (framework.Answer, error) {
-		return w.try(call{As: matrixKeeper, Method: http.MethodPost, Path: "/api/orgs/" + p.org + "/workspaces", Org: p.org, Body: map[string]string{"displayName": name}}, http.StatusCreated)
+		return w.hub.TryMade(framework.InOrg(matrixKeeper, http.MethodPost, p.org, "/workspaces", map[string]string{"displayName": name}))
 	}
 	if a, err = workspace("work"); err != nil {
 		return p, err

@@ -83,8 +83,8 @@ func TestSession_endsOnEveryReplica(t *testing.T) {
 	one, two := dex.LogInAt(t, hubs[0].Client, "carol"), dex.LogInAt(t, hubs[0].Client, "carol")
 	elsewhere := dex.IDToken(t, framework.OtherClient, "carol")
 	body := map[string]string{"displayName": "ACME"}
-	org := hubs[0].Do(t, call{Token: one.Access, Method: http.MethodPost, Path: "/api/orgs", Body: body}, http.StatusCreated).Text("uuid")
-	cluster := hubs[0].Do(t, call{Token: one.Access, Method: http.MethodPost, Path: "/api/orgs/" + org + "/workspaces", Org: org, Body: body}, http.StatusCreated).Text("clusterID")
+	org := hubs[0].Made(t, call{Token: one.Access, Method: http.MethodPost, Path: "/api/orgs", Body: body}).Text("uuid")
+	cluster := hubs[0].Made(t, call{Token: one.Access, Method: http.MethodPost, Path: "/api/orgs/" + org + "/workspaces", Org: org, Body: body}).Text("clusterID")
 	watches, kept := []*watch{}, []*watch{}
 	for _, hub := range hubs {
 		watches = append(watches, openWatch(t, hub, one.Access, cluster))

@@ -81,8 +81,8 @@ func TestIDToken_worksAtTheHubAndInKCP(t *testing.T) {
 	require.Len(t, p.AllUsers(t), 2, "the static alice is somebody else")
 
 	body := map[string]string{"displayName": "ACME"}
-	org := hub.Do(t, call{Token: token, Method: http.MethodPost, Path: "/api/orgs", Body: body}, http.StatusCreated).Text("uuid")
-	made := hub.Do(t, call{Token: token, Method: http.MethodPost, Path: "/api/orgs/" + org + "/workspaces", Org: org, Body: body}, http.StatusCreated)
+	org := hub.Made(t, call{Token: token, Method: http.MethodPost, Path: "/api/orgs", Body: body}).Text("uuid")
+	made := hub.Made(t, call{Token: token, Method: http.MethodPost, Path: "/api/orgs/" + org + "/workspaces", Org: org, Body: body})
 	kubectl := func(token string) error {
 		_, errOut, err := hub.KubectlWith(t, token, made.Text("clusterID"), "get", "namespaces")
 		if err != nil {
@@ -202,9 +202,9 @@ func TestIDToken_endsAtItsExpiry(t *testing.T) {
 	ready(t, hub, hasty.IDToken(t, framework.HubClient, "bob"))
 	token := hasty.IDToken(t, framework.HubClient, "bob")
 	body := map[string]string{"displayName": "ACME"}
-	org := hub.Do(t, call{Token: token, Method: http.MethodPost, Path: "/api/orgs", Body: body}, http.StatusCreated).Text("uuid")
+	org := hub.Made(t, call{Token: token, Method: http.MethodPost, Path: "/api/orgs", Body: body}).Text("uuid")
 	token = hasty.IDToken(t, framework.HubClient, "bob")
-	cluster := hub.Do(t, call{Token: token, Method: http.MethodPost, Path: "/api/orgs/" + org + "/workspaces", Org: org, Body: body}, http.StatusCreated).Text("clusterID")
+	cluster := hub.Made(t, call{Token: token, Method: http.MethodPost, Path: "/api/orgs/" + org + "/workspaces", Org: org, Body: body}).Text("clusterID")
 
 	token = hasty.IDToken(t, framework.HubClient, "bob")
 	expiry := time.Unix(int64(claims(t, token)["exp"].(float64)), 0)
