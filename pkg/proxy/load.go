@@ -35,6 +35,9 @@ const (
 	page = 500
 	// share is the part of the bytes in progress that one Organization can have, and one person.
 	share = 4
+	// reserve is the part of the requests in progress, and of the open streams, that is for Organizations with little
+	// of them, which is one in so many.
+	reserve, little = 4, 16
 	// unknownShare is the part of that share that a list counts for as long as nobody knows how much its
 	// Workspace has.
 	unknownShare = 4

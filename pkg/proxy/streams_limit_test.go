@@ -85,6 +85,35 @@ func TestStreams_areLimitedPerPersonAndInAll(t *testing.T) {
 	}
 }
 
+// The attack: open watches with all bots of an Organization until the hub has no room for those of others.
+func TestStreams_ofOneOrganizationLeaveSomeToOthers(t *testing.T) {
+	t.Parallel()
+	kcps, refused := &source{open: map[string]chan string{}}, &refusals{}
+	server, transport := kcp(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("User-Agent") != "once" {
+			kcps.ServeHTTP(w, r)
+		}
+	})
+	h := newHub(t, server.URL, transport, func(c *proxy.Config) {
+		c.Streams = proxy.StreamLimits{All: 16, Refused: refused.add}
+	})
+	url, client := serve(t, h)
+	h.rights.set("alice", false, adminOf(orgA))
+	h.rights.set("bob", false, adminOf(orgB))
+	for range 12 {
+		kcps.watch(t, client, url, "alice", "aaaa")
+	}
+	w := h.do(request(http.MethodGet, watchPath, "alice", "User-Agent", "once"))
+	require.Equal(t, http.StatusTooManyRequests, w.Code)
+	require.Equal(t, []string{"streams_per_org"}, refused.all())
+	require.Equal(t, http.StatusOK, h.do(request(http.MethodGet, strings.Replace(watchPath, "aaaa", "bbbb", 1), "bob", "User-Agent", "once")).Code)
+	h.rights.set("alice", false)
+	h.proxy.Recheck("alice")
+	require.Eventually(t, func() bool { return h.streams(t) == 0 }, deadline, time.Millisecond)
+	h.rights.set("alice", false, adminOf(orgA))
+	require.Equal(t, http.StatusOK, h.do(request(http.MethodGet, watchPath, "alice", "User-Agent", "once")).Code, "what ended counts no more")
+}
+
 // Every request is counted by one of the limits, of streams or of requests in flight.
 func TestStreaming_isWhatTheLimitsOfStreamsCount(t *testing.T) {
 	t.Parallel()
