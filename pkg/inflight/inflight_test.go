@@ -121,6 +121,25 @@ func TestRoom_ownersTakeTurns(t *testing.T) {
 	})
 }
 
+// The attack: fill the room, and have the next pieces wait for all that becomes free.
+func TestRoom_keepsAReserveForOwnersWithLittle(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := &entrance{room: &inflight.Room{Most: 8, Reserve: 2, Little: 1, Wait: time.Minute}, leave: map[string]func(){}}
+		e.wait(t.Context(), "a3 a2 a1 a1 b1 b1 c1 d1 d1")
+		require.Equal(t, map[string]bool{"a3": true, "a2": true, "a1": true, "a1!": true, "b1": true, "b1!": true, "c1": true, "d1!": true}, set(e.seen()),
+			"one piece of d waits, and no other one may")
+		e.leave["a2"]()
+		require.Equal(t, "d1", e.seen())
+		e.wait(t.Context(), "a1")
+		require.Equal(t, "a1!", e.seen(), "the reserve is not free yet")
+		e.leave["b1"]()
+		e.leave["c1"]()
+		e.wait(t.Context(), "a1")
+		require.Equal(t, "a1", e.seen())
+	})
+}
+
 func TestRoom_whoLeavesMakesRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -12,11 +12,16 @@ import (
 type Room struct {
 	// Most is the weight of the work that is in progress at once. A heavier piece counts as Most.
 	Most int64
+	// Reserve is the last part of the room. It is for owners whose work, that which waits included, weighs
+	// Little at most: what owners hold for long is never all of the room. With 0 it is for all.
+	Reserve, Little int64
 	// Wait limits the time for which work waits.
 	Wait time.Duration
 
-	mu      sync.Mutex
-	used    int64
+	mu   sync.Mutex
+	used int64
+	// of is the weight of the work of each owner, that which waits included.
+	of      map[string]int64
 	waiting fairqueue.Queue[string, *piece]
 	// next is the piece whose turn it is and for which there was no room yet.
 	next *piece
@@ -44,8 +49,11 @@ func (p *piece) in() bool {
 // ErrFull; without one the caller calls leave once when the work has ended.
 func (r *Room) Enter(ctx context.Context, owner string, weight int64) (leave func(), waited bool, err error) {
 	p := &piece{weight: min(weight, r.Most), entered: make(chan struct{})}
-	leave = func() { r.free(p.weight) }
-	if r.line(p, owner) {
+	leave = func() { r.free(p.weight, owner) }
+	switch ok, entered := r.line(p, owner); {
+	case !ok:
+		return nil, false, ErrFull
+	case entered:
 		return leave, false, nil
 	}
 	timer := time.NewTimer(r.Wait)
@@ -56,19 +64,34 @@ func (r *Room) Enter(ctx context.Context, owner string, weight int64) (leave fun
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	if r.quit(p) {
+	if r.quit(p, owner) {
 		return nil, true, ErrFull
 	}
 	return leave, true, nil
 }
 
-// line puts a piece into the line and reports whether it could enter at once.
-func (r *Room) line(p *piece, owner string) (entered bool) {
+// line puts a piece into the line and reports whether it could enter at once. ok is false if the room that is left is
+// for others.
+func (r *Room) line(p *piece, owner string) (ok, entered bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.Reserve > 0 && r.used+p.weight > r.Most-r.Reserve && r.of[owner]+p.weight > r.Little {
+		return false, false
+	}
+	r.count(owner, p.weight)
 	r.waiting.Push(p, owner, false)
 	r.admit()
-	return p.in()
+	return true, p.in()
+}
+
+// count adds to the weight of the work of an owner. r.mu is locked.
+func (r *Room) count(owner string, weight int64) {
+	if r.of == nil {
+		r.of = map[string]int64{}
+	}
+	if r.of[owner] += weight; r.of[owner] == 0 {
+		delete(r.of, owner)
+	}
 }
 
 // Used returns the weight of the work in progress.
@@ -79,22 +102,24 @@ func (r *Room) Used() int64 {
 }
 
 // quit takes back a piece that waits. It is false if the piece has entered meanwhile.
-func (r *Room) quit(p *piece) bool {
+func (r *Room) quit(p *piece, owner string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if p.in() {
 		return false
 	}
 	p.left = true
+	r.count(owner, -p.weight)
 	// Others may fit where it did not.
 	r.admit()
 	return true
 }
 
-func (r *Room) free(weight int64) {
+func (r *Room) free(weight int64, owner string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.used -= weight
+	r.count(owner, -weight)
 	r.admit()
 }
 

@@ -52,18 +52,22 @@ const (
 // LoadLimits bound what the requests to kcp that are in progress hold in memory. Of the long-running ones
 // only the beginning of a watch counts, in which kcp sends what exists. Zero means no limit.
 type LoadLimits struct {
-	// All is the number of requests, each of which has a connection to kcp. Organizations take turns to send
-	// those that wait.
+	// All is the number of requests, each of which has a connection to kcp. The last quarter is for Organizations
+	// with less than a sixteenth of All, which take turns to send those that wait: clients that send or read slowly
+	// hold up their own Organization alone.
 	All int
 	// Requests is the number of requests in a Workspace. A list without a limit counts for as many as
-	// it has pages of 500 objects, up to half of them.
+	// it has pages of 500 objects, up to half of them. A caller's changes of one object are sent one after
+	// the other.
 	Requests int
 	// Bytes is the size of the bodies and the answers of all requests of more than a few MiB. An
 	// Organization and a person have at most a quarter of it each. A list counts for what it may
 	// answer at most, which is what its Workspace stores.
 	Bytes int64
-	// Time limits the time for which a client may read an answer that counts for Bytes. The default is a
-	// minute.
+	// Parallel is the number of requests that count for Bytes that an Organization and a person have in progress
+	// at once. Where kcp has few cores, more at once get no more answers in a second, and take the cores from others.
+	Parallel int
+	// Time limits the time for which a client may read an answer. The default is a minute.
 	Time time.Duration
 	// Stored returns what a Workspace stores. known is false until it was measured.
 	Stored func(tenancy.Workspace) (objects, bytes int64, known bool)
@@ -77,16 +81,19 @@ type LoadLimits struct {
 // load admits requests to kcp by LoadLimits. A request waits for the share of its caller and of its
 // Organization first. The callers of an Organization take turns, and the Organizations do.
 type load struct {
-	limits                 LoadLimits
-	workspace, org, caller *inflight.Rooms
-	all, requests          *inflight.Room
+	limits LoadLimits
+	// objects, workspace, org and caller are nil without a limit.
+	objects, workspace, org, caller *inflight.Rooms
+	all, requests                   *inflight.Room
 }
 
 func newLoad(metrics prometheus.Registerer, limits LoadLimits) (*load, error) {
 	limits.Time = cmp.Or(limits.Time, time.Minute)
-	l := &load{limits: limits, requests: &inflight.Room{Most: int64(limits.All), Wait: loadWait}}
+	all := int64(limits.All)
+	l := &load{limits: limits, requests: &inflight.Room{Most: all, Reserve: all / reserve, Little: max(all/little, 1), Wait: loadWait}}
 	if n := limits.Requests; n > 0 {
 		l.workspace = &inflight.Rooms{Most: int64(n), Pieces: n * (1 + waitingPerWorkspace), Wait: loadWait}
+		l.objects = newObjects()
 	}
 	l.all = &inflight.Room{Most: limits.Bytes, Wait: loadWait}
 	if limits.Bytes > 0 {
@@ -140,8 +147,12 @@ func (l *load) doors(caller string, w tenancy.Workspace, requests, bytes int64) 
 
 // heavyDoors are those of a request that counts for LoadLimits.Bytes.
 func (l *load) heavyDoors(caller string, w tenancy.Workspace, bytes int64) []door {
+	ofShare := bytes
+	if n := int64(l.limits.Parallel); n > 0 {
+		ofShare = max(bytes, l.org.Most/n)
+	}
 	rooms := func(limit, refusal string, in *inflight.Rooms, key, owner string) door {
-		return door{limit, refusal, func(ctx context.Context) (func(), bool, error) { return in.Enter(ctx, key, owner, bytes) }}
+		return door{limit, refusal, func(ctx context.Context) (func(), bool, error) { return in.Enter(ctx, key, owner, ofShare) }}
 	}
 	return []door{
 		rooms("bytes_in_flight_per_person", "too much data is in progress for you; wait until a request ends, and list with a limit",
@@ -162,6 +173,8 @@ type admission struct {
 	// bytes is what the request counts for, and heavy whether LoadLimits.Bytes counts it.
 	bytes int64
 	heavy bool
+	// timed is true if the client must have read the answer in time, because others wait for the room.
+	timed bool
 	// waited is true if it could not be sent at once.
 	waited bool
 	// leave is called when the answer has been passed on. It may be called again.
@@ -180,7 +193,7 @@ func (l *load) enter(r *http.Request, caller string, in tenancy.Workspace, info 
 	})
 	requests, bytes := l.weigh(in, r, info)
 	a.bytes, a.heavy = bytes, l.heavy(bytes)
-	for _, d := range l.doors(caller, in, requests, bytes) {
+	for _, d := range append(l.objectDoors(caller, in, info), l.doors(caller, in, requests, bytes)...) {
 		f, late, err := d.enter(ctx)
 		if a.waited = a.waited || late; err != nil {
 			a.leave()
@@ -191,6 +204,8 @@ func (l *load) enter(r *http.Request, caller string, in tenancy.Workspace, info 
 		}
 		entered = append(entered, f)
 	}
+	// Nobody knows how long a large answer takes where Bytes is no limit.
+	a.timed = a.heavy || len(entered) > 0 && bytes <= light
 	return a, nil
 }
 

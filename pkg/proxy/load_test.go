@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/proxy"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
@@ -155,6 +157,28 @@ func TestLoad_aFloodOfListsHoldsUpItsOrganizationAlone(t *testing.T) {
 	}
 }
 
+// The attack: lists that are small enough to have many in progress, which keep all cores of kcp busy.
+func TestLoad_aFloodOfListsHasFewCores(t *testing.T) {
+	t.Parallel()
+	for _, parallel := range []int{1, 2} {
+		t.Run(fmt.Sprint(parallel), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := newLoaded(t, 200, proxy.LoadLimits{Bytes: 64 * mebibyte, Parallel: parallel})
+				l.send(10, http.MethodGet, "/clusters/aaaa/api/v1/secrets?limit=3", "alice")
+				require.Equal(t, parallel, l.kcp.has("aaaa"))
+				l.send(10, http.MethodGet, "/clusters/aaaa/api/v1/namespaces/default/secrets/one", "alice")
+				require.Equal(t, parallel+10, l.kcp.has("aaaa"), "small requests do not wait")
+				l.send(1, http.MethodGet, "/clusters/bbbb/api/v1/secrets", "bob")
+				require.Equal(t, 1, l.kcp.has("bbbb"), "another Organization does not wait")
+				close(l.kcp.released)
+				l.running.Wait()
+				require.Equal(t, 21, l.answered(http.StatusOK))
+			})
+		})
+	}
+}
+
 func TestLoad_isLimitedPerWorkspace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -176,28 +200,80 @@ func TestLoad_isLimitedPerWorkspace(t *testing.T) {
 	})
 }
 
-// The attack: take all connections to kcp. The next that is free is the neighbour's.
-func TestLoad_organizationsTakeTurnsForConnections(t *testing.T) {
+// The attack: change one object as often as a client can. kcp would begin all of them again for each that it stores.
+func TestLoad_changesOfOneObjectFollowEachOther(t *testing.T) {
+	t.Parallel()
+	const object = "/clusters/aaaa/api/v1/namespaces/default/configmaps/one"
+	for _, tc := range []struct {
+		name, method, target, user string
+		// flying is the number of requests that kcp has at once, of three that follow three patches of the object.
+		flying int
+	}{
+		{"patches", http.MethodPatch, object, "alice", 1},
+		{"updates", http.MethodPut, object, "alice", 1},
+		{"patches of its status", http.MethodPatch, object + "/status", "alice", 1},
+		{"patches that kcp does not store", http.MethodPatch, object + "?dryRun=All", "alice", 1},
+		{"patches of another object", http.MethodPatch, strings.Replace(object, "one", "two", 1), "alice", 2},
+		{"patches in another namespace", http.MethodPatch, strings.Replace(object, "default", "other", 1), "alice", 2},
+		{"patches by somebody else", http.MethodPatch, object, "bob", 2},
+		{"deletions", http.MethodDelete, object, "alice", 4},
+		{"reads", http.MethodGet, object, "alice", 4},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := newLoaded(t, 1, proxy.LoadLimits{Requests: 100})
+				l.rights.set("bob", true, inWorkspace(v1alpha1.RoleMember))
+				l.send(3, http.MethodPatch, object, "alice")
+				l.send(3, tc.method, tc.target, tc.user)
+				require.Equal(t, tc.flying, l.kcp.has("aaaa"))
+				close(l.kcp.released)
+				l.running.Wait()
+				require.Equal(t, 6, l.answered(http.StatusOK), "in turn, all")
+			})
+		})
+	}
+}
+
+// A change that has waited for ten seconds is refused, and so is one that is too many to wait.
+func TestLoad_changesOfOneObjectDoNotWaitForEver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newLoaded(t, 1, proxy.LoadLimits{All: 4})
-		const object = "/api/v1/namespaces/default/configmaps/one"
-		l.send(40, http.MethodGet, "/clusters/aaaa"+object, "alice")
-		require.Equal(t, 4, l.kcp.has("aaaa"))
-		used, _ := l.metric(t, "kedge_proxy_in_flight_requests")
-		require.InDelta(t, 4, used, 0)
-		l.send(1, http.MethodGet, "/clusters/bbbb"+object, "bob")
-		require.Zero(t, l.kcp.has("bbbb"))
-		for range 3 {
-			l.kcp.released <- struct{}{}
-			synctest.Wait()
-		}
-		require.Equal(t, 1, l.kcp.has("bbbb"))
-		require.Equal(t, 3, l.kcp.has("aaaa"))
-		<-time.After(20 * time.Second)
-		require.Contains(t, l.refused.all(), "requests_in_flight")
+		l := newLoaded(t, 1, proxy.LoadLimits{Requests: 100})
+		const object = "/clusters/aaaa/api/v1/namespaces/default/configmaps/one"
+		l.send(300, http.MethodPatch, object, "alice")
+		require.Equal(t, 1, l.kcp.has("aaaa"))
+		require.Equal(t, 300-257, l.answered(http.StatusTooManyRequests))
+		<-time.After(11 * time.Second)
+		require.Equal(t, 299, l.answered(http.StatusTooManyRequests))
+		require.Equal(t, "changes_in_flight_per_object", l.refused.all()[0])
 		close(l.kcp.released)
 		l.running.Wait()
+		require.Equal(t, 1, l.answered(http.StatusOK))
+	})
+}
+
+// The attack: take all connections to kcp, and hold them. A quarter of them is for Organizations with few.
+func TestLoad_takingAllConnectionsHoldsUpOneOrganizationAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLoaded(t, 1, proxy.LoadLimits{All: 32})
+		const object = "/api/v1/namespaces/default/configmaps/one"
+		l.send(40, http.MethodGet, "/clusters/aaaa"+object, "alice")
+		require.Equal(t, 24, l.kcp.has("aaaa"))
+		require.Equal(t, 16, l.answered(http.StatusTooManyRequests), "at once")
+		used, _ := l.metric(t, "kedge_proxy_in_flight_requests")
+		require.InDelta(t, 24, used, 0)
+		l.send(2, http.MethodGet, "/clusters/bbbb"+object, "bob")
+		require.Equal(t, 2, l.kcp.has("bbbb"))
+		require.Equal(t, "requests_in_flight", l.refused.all()[0])
+		close(l.kcp.released)
+		l.running.Wait()
+		require.Equal(t, 26, l.answered(http.StatusOK))
+		// The control: nothing is left of what was counted.
+		l.send(20, http.MethodGet, "/clusters/aaaa"+object, "alice")
+		l.running.Wait()
+		require.Equal(t, 46, l.answered(http.StatusOK))
 	})
 }
 
@@ -217,7 +293,7 @@ func TestLoad_aRightThatEndsWhileARequestWaitsIsNotUsed(t *testing.T) {
 	})
 }
 
-// The attack: ask for a large answer and do not read it.
+// The attack: ask for an answer and do not read it.
 func TestLoad_whoDoesNotReadLosesTheRoom(t *testing.T) {
 	t.Parallel()
 	server, transport := kcp(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -227,24 +303,31 @@ func TestLoad_whoDoesNotReadLosesTheRoom(t *testing.T) {
 			}
 		}
 	})
-	for version := 1; version <= 2; version++ {
-		h := newHub(t, server.URL, transport, func(c *proxy.Config) {
-			c.Load = proxy.LoadLimits{
-				Bytes: 64 * mebibyte, Time: time.Second,
-				Stored: func(tenancy.Workspace) (int64, int64, bool) { return 64, 64 * mebibyte, true },
-			}
-		})
-		url, client := serveHTTP(t, h, version)
-		response := get(t, client, url+"/clusters/aaaa/api/v1/secrets")
-		require.Equal(t, http.StatusOK, response.StatusCode)
-		require.Eventually(t, func() bool {
-			used, _ := h.metric(t, "kedge_proxy_in_flight_bytes")
-			return used == 0
-		}, deadline, time.Millisecond)
-		read, err := io.Copy(io.Discard, response.Body)
-		require.Error(t, err, "it does not take a part for the whole")
-		require.Less(t, read, int64(64*mebibyte))
-		require.NoError(t, response.Body.Close())
+	for target, metric := range map[string]string{
+		"secrets":                        "kedge_proxy_in_flight_bytes",
+		"namespaces/default/secrets/one": "kedge_proxy_in_flight_requests",
+	} {
+		for version := 1; version <= 2; version++ {
+			h := newHub(t, server.URL, transport, func(c *proxy.Config) {
+				c.Load = proxy.LoadLimits{
+					All: 2, Bytes: 64 * mebibyte, Time: time.Second,
+					Stored: func(tenancy.Workspace) (int64, int64, bool) { return 64, 64 * mebibyte, true },
+				}
+			})
+			url, client := serveHTTP(t, h, version)
+			response := get(t, client, url+"/clusters/aaaa/api/v1/"+target)
+			require.Equal(t, http.StatusOK, response.StatusCode)
+			used, _ := h.metric(t, metric)
+			require.NotZero(t, used, "the control")
+			require.Eventually(t, func() bool {
+				used, _ := h.metric(t, metric)
+				return used == 0
+			}, deadline/2, time.Millisecond, "before the client gives up")
+			read, err := io.Copy(io.Discard, response.Body)
+			require.Error(t, err, "it does not take a part for the whole")
+			require.Less(t, read, int64(64*mebibyte))
+			require.NoError(t, response.Body.Close())
+		}
 	}
 }
 

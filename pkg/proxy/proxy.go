@@ -230,7 +230,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 	case longRunning && counts:
 		s.replay = p.load.replay(s, admitted)
 		defer s.replay.stop()
-	case admitted.heavy:
+	case admitted.timed:
 		defer limitReading(w, p.load.limits.Time)()
 	}
 	if answered, err := p.admitSize(w, r.WithContext(ctx), e, info); answered || err != nil {

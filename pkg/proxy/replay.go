@@ -55,7 +55,7 @@ type replay struct {
 // replay begins the replay of an admitted watch. The caller calls stop.
 func (l *load) replay(s *stream, a admission) *replay {
 	r := &replay{leave: a.leave, left: a.bytes, limited: func() {}, unlimit: func() {}}
-	if a.heavy {
+	if a.timed {
 		unlimit := limitReading(s.client, l.limits.Time)
 		r.limited = func() { _ = http.NewResponseController(s.client).SetWriteDeadline(time.Now().Add(l.limits.Time / 2)) }
 		r.unlimit = func() {

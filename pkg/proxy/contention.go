@@ -1,0 +1,36 @@
+package proxy
+
+import (
+	"context"
+	"strings"
+
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/faroshq/kedge-hub/pkg/inflight"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// waitingPerObject is the number of changes of one object by one person or bot that wait.
+const waitingPerObject = 256
+
+// newObjects makes the room for the changes of each object by each caller: one.
+//
+// kcp makes a change of what it has read and stores that if nobody was faster; else it begins again. Of n changes at
+// once n - 1 are made in vain for each that is stored, and the work of n grows with its square: 64 patches at once of an
+// object of 100 KiB keep two cores busy for a minute. One after the other they cost what they are worth. The room is the
+// caller's own, so that nobody keeps another one from an object by sending a body slowly.
+func newObjects() *inflight.Rooms {
+	return &inflight.Rooms{Most: 1, Pieces: 1 + waitingPerObject, Wait: loadWait}
+}
+
+// objectDoors are those of a change of an object. A deletion waits for none.
+func (l *load) objectDoors(caller string, w tenancy.Workspace, info *request.RequestInfo) []door {
+	if l.objects == nil || info.Name == "" || info.Verb != "update" && info.Verb != "patch" {
+		return nil
+	}
+	key := strings.Join([]string{caller, w.ClusterID, info.APIGroup, info.Resource, info.Namespace, info.Name}, "\n")
+	return []door{{
+		"changes_in_flight_per_object", "too many of your changes of this object are in progress; wait until one ends",
+		func(ctx context.Context) (func(), bool, error) { return l.objects.Enter(ctx, key, "", 1) },
+	}}
+}
