@@ -9,7 +9,6 @@ import (
 	"time"
 	"unicode"
 
-	"golang.org/x/text/unicode/norm"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -73,20 +72,7 @@ func CheckEmail(field, address string) (string, error) {
 func NormalEmail(address string) string { return strings.ToLower(address) }
 
 // CheckNote validates the note of an Invitation.
-func CheckNote(field, note string) error {
-	switch {
-	case len([]rune(note)) > maxNote:
-		return errs.InvalidField(field, "must have at most 500 characters")
-	case !norm.NFC.IsNormalString(note):
-		return errs.InvalidField(field, "must be in Unicode normal form C (NFC)")
-	}
-	for _, r := range note {
-		if unicode.IsControl(r) && r != '\n' || r == unicode.ReplacementChar || unicode.Is(unicode.Bidi_Control, r) {
-			return errs.InvalidField(field, "must not contain control characters, except line breaks")
-		}
-	}
-	return nil
-}
+func CheckNote(field, note string) error { return checkText(field, note, maxNote) }
 
 // InvitationHash is the hash of the secret of an Invitation.
 func InvitationHash(secret string) string {

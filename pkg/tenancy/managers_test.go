@@ -20,9 +20,15 @@ func inWS(user string, role v1alpha1.Role, manager bool) *v1alpha1.Membership {
 	return m
 }
 
-func TestManager_editsNeitherAdminsNorThemselves(t *testing.T) {
+func TestManager_editsNeitherAdminsNorThemselvesAndProlongsNoSudo(t *testing.T) {
 	t.Parallel()
 	yes, no, roles := true, false, []v1alpha1.RoleRef{{Name: "view"}}
+	never, soon, later := &tenancy.Expiry{}, metav1.NewTime(time.Unix(3e9, 0)), metav1.NewTime(time.Unix(4e9, 0))
+	until := func(end *metav1.Time, sudo bool, roles ...v1alpha1.RoleRef) *v1alpha1.Membership {
+		m := inWS("bob", v1alpha1.RoleMember, false)
+		m.Spec.ExpiresAt, m.Spec.Sudo, m.Spec.Roles = end, sudo, roles
+		return m
+	}
 	for name, tc := range map[string]struct {
 		edit    tenancy.MemberEdit
 		held    *v1alpha1.Membership
@@ -40,6 +46,12 @@ func TestManager_editsNeitherAdminsNorThemselves(t *testing.T) {
 		"removes an admin":         {tenancy.MemberEdit{Remove: true}, inWS("bob", v1alpha1.RoleAdmin, false), true},
 		"demotes an admin":         {tenancy.MemberEdit{Role: v1alpha1.RoleViewer}, inWS("bob", v1alpha1.RoleAdmin, false), true},
 		"ends an admin":            {tenancy.MemberEdit{Expiry: &tenancy.Expiry{At: &metav1.Time{Time: time.Unix(4e9, 0)}}}, inWS("bob", v1alpha1.RoleAdmin, true), true},
+		"prolongs a member":        {tenancy.MemberEdit{Expiry: never}, until(&soon, false), false},
+		"prolongs sudo":            {tenancy.MemberEdit{Expiry: &tenancy.Expiry{At: &later}}, until(&soon, true), true},
+		"takes the end off sudo":   {tenancy.MemberEdit{Expiry: never}, until(&soon, true), true},
+		"prolongs further roles":   {tenancy.MemberEdit{Expiry: never}, until(&soon, false, roles...), true},
+		"prolongs without sudo":    {tenancy.MemberEdit{Expiry: never, Sudo: &no}, until(&soon, true), false},
+		"shortens sudo":            {tenancy.MemberEdit{Expiry: &tenancy.Expiry{At: &soon}}, until(&later, true), false},
 		"gives themselves a role":  {tenancy.MemberEdit{User: "manager", Role: v1alpha1.RoleMember}, inWS("manager", "", true), true},
 		"takes away their own end": {tenancy.MemberEdit{User: "manager", Expiry: &tenancy.Expiry{}}, inWS("manager", "", true), true},
 	} {

@@ -103,6 +103,9 @@ func DecideEdit(o *v1alpha1.Organization, held *v1alpha1.Membership, e MemberEdi
 	if err := e.checkResult(c); err != nil {
 		return nil, err
 	}
+	if e.AsManager && (c.Sudo || len(c.Roles) > 0) && endsLater(c.ExpiresAt, before.ExpiresAt) {
+		return nil, RoleTooLow("managers may not prolong sudo or further roles; ask an admin of the workspace")
+	}
 	if len(o.Spec.MembershipChanges) >= maxPendingGrants && (held == nil || !ReducesMembership(held, c)) {
 		return nil, tooManyPending()
 	}

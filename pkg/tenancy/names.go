@@ -39,15 +39,31 @@ func CheckDisplayName(field, name string) error {
 	case !norm.NFC.IsNormalString(name):
 		return errs.InvalidField(field, "must be in Unicode normal form C (NFC)")
 	}
-	for _, r := range name {
-		if unicode.IsControl(r) || r == unicode.ReplacementChar || unicode.Is(unicode.Bidi_Control, r) {
-			return errs.InvalidField(field, "must not contain control characters")
-		}
+	if strings.ContainsFunc(name, unprintable) {
+		return errs.InvalidField(field, "must not contain control characters")
 	}
 	if strings.IndexFunc(name, visible) < 0 {
 		return errs.InvalidField(field, "must have a character that can be seen")
 	}
 	return nil
+}
+
+// checkText validates a text of several lines with at most that many characters. The errors name field.
+func checkText(field, text string, most int) error {
+	switch {
+	case utf8.RuneCountInString(text) > most:
+		return errs.InvalidField(field, fmt.Sprintf("must have at most %d characters", most))
+	case !norm.NFC.IsNormalString(text):
+		return errs.InvalidField(field, "must be in Unicode normal form C (NFC)")
+	case strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && unprintable(r) }):
+		return errs.InvalidField(field, "must not contain control characters, except line breaks")
+	}
+	return nil
+}
+
+// unprintable reports whether a character is none that people can see or that orders what they see.
+func unprintable(r rune) bool {
+	return unicode.IsControl(r) || r == unicode.ReplacementChar || unicode.Is(unicode.Bidi_Control, r)
 }
 
 // CheckDescription returns an error that names field if text is longer than 1024 characters, or has control characters
@@ -57,7 +73,7 @@ func CheckDescription(field, text string) error {
 	case utf8.RuneCountInString(text) > MaxDescription:
 		return errs.InvalidField(field, fmt.Sprintf("must have at most %d characters", MaxDescription))
 	case strings.ContainsFunc(text, func(r rune) bool {
-		return unicode.IsControl(r) && r != '\n' && r != '\t' || r == unicode.ReplacementChar || unicode.Is(unicode.Bidi_Control, r)
+		return r != '\n' && r != '\t' && unprintable(r)
 	}):
 		return errs.InvalidField(field, "must not contain control characters other than ends of lines and tabs")
 	}

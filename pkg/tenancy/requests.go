@@ -4,9 +4,7 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
-	"golang.org/x/text/unicode/norm"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -52,26 +50,18 @@ func CheckRequest(kind v1alpha1.AccessRequestKind, duration, reason string) (tim
 			return 0, errs.InvalidField("for", "must be a duration of 1m to 12h, such as 90m")
 		}
 	}
-	if strings.TrimSpace(reason) == "" {
-		return 0, errs.InvalidField("reason", "must say why")
-	}
-	return lasts.Truncate(time.Second), CheckReason("reason", reason)
+	return lasts.Truncate(time.Second), CheckNeededReason("reason", reason)
 }
 
-// CheckReason validates a text about an AccessRequest.
-func CheckReason(field, text string) error {
-	switch {
-	case len([]rune(text)) > maxReason:
-		return errs.InvalidField(field, "must have at most 500 characters")
-	case !norm.NFC.IsNormalString(text):
-		return errs.InvalidField(field, "must be in Unicode normal form C (NFC)")
+// CheckReason validates a text about an AccessRequest, or about what a platform admin does.
+func CheckReason(field, text string) error { return checkText(field, text, maxReason) }
+
+// CheckNeededReason is CheckReason for a text that must say something.
+func CheckNeededReason(field, text string) error {
+	if strings.TrimSpace(text) == "" {
+		return errs.InvalidField(field, "must say why")
 	}
-	for _, r := range text {
-		if unicode.IsControl(r) && r != '\n' || r == unicode.ReplacementChar || unicode.Is(unicode.Bidi_Control, r) {
-			return errs.InvalidField(field, "must not contain control characters, except line breaks")
-		}
-	}
-	return nil
+	return CheckReason(field, text)
 }
 
 // RoleOfRequest is the role that an AccessRequest asks for, or empty for sudo.
@@ -140,9 +130,15 @@ func NoSuchRequestedWorkspace() error {
 	return errs.New(errs.NotFound, "there is no such workspace in which you can ask for rights; GET …/requests/workspaces lists those that let you ask")
 }
 
-// MayDecideRequest refuses callers who may not decide about requests in the Workspace of the scope.
-func MayDecideRequest(s Scope) error {
-	return s.RequireWorkspaceAdmin("decide about requests")
+// MayDecideRequest refuses callers who may not decide about requests of a kind in the Workspace of the scope: managers
+// give the role of a member.
+func MayDecideRequest(kind v1alpha1.AccessRequestKind) func(Scope) error {
+	return func(s Scope) error {
+		if kind == v1alpha1.RequestMember {
+			return s.RequireWorkspaceManager("decide about this request")
+		}
+		return s.RequireWorkspaceAdmin("decide about this request")
+	}
 }
 
 // NoSuchRequest is the answer for an AccessRequest that does not exist, and for everybody who may not see it.

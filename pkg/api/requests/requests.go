@@ -106,7 +106,7 @@ func (h *Handler) in(scope *tenancy.Scope, workspace string) (at tenancy.Scope, 
 // sees returns the scope of the caller in the Workspace of a request that is their own, or that they may decide about.
 func (h *Handler) sees(scope *tenancy.Scope, r *v1alpha1.AccessRequest) (tenancy.Scope, bool) {
 	at, ok := h.in(scope, r.Spec.WorkspaceRef.Name)
-	return at, ok && (r.Spec.UserRef.Name == scope.User || tenancy.MayDecideRequest(at) == nil)
+	return at, ok && (r.Spec.UserRef.Name == scope.User || tenancy.MayDecideRequest(r.Spec.Kind)(at) == nil)
 }
 
 func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
@@ -268,7 +268,7 @@ func (h *Handler) decide(w http.ResponseWriter, r *http.Request, state v1alpha1.
 	if !ok {
 		return tenancy.NoSuchRequest()
 	}
-	may, own := tenancy.MayDecideRequest, held.Spec.UserRef.Name == scope.User
+	may, own := tenancy.MayDecideRequest(held.Spec.Kind), held.Spec.UserRef.Name == scope.User
 	if state == v1alpha1.RequestWithdrawn {
 		if !own {
 			return tenancy.RoleTooLow("only the person who made a request may withdraw it; deny it, or revoke what it gave")

@@ -210,6 +210,31 @@ func TestDecide_nobodyDecidesTheirOwn(t *testing.T) {
 	}
 }
 
+// A manager gives the role of a member, and neither more nor to themselves.
+func TestDecide_managersGiveTheRoleOfAMember(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		user string
+		kind v1alpha1.AccessRequestKind
+		code int
+	}{
+		{apitest.WSMember, v1alpha1.RequestSudo, http.StatusNotFound},
+		{apitest.WSMember, v1alpha1.RequestAdmin, http.StatusNotFound},
+		{"nina", v1alpha1.RequestMember, http.StatusForbidden},
+		{apitest.Member, v1alpha1.RequestMember, http.StatusOK},
+	} {
+		w := newWorld(t)
+		w.PutUser(apitest.Person("nina"))
+		m := apitest.Membership("nina", apitest.Dev, "")
+		m.Spec.Manager = true
+		w.PutMembership(apitest.Acme, m)
+		w.put(c.user, c.kind)
+		seen := w.call("nina", http.MethodGet, inDev+"/requests", "").Items(t, "id")
+		require.Equal(t, c.code != http.StatusNotFound, len(seen) == 1, c.kind)
+		require.Equal(t, c.code, w.call("nina", http.MethodPost, inDev+"/requests/"+one+"/approve", `{}`).Code, c.kind)
+	}
+}
+
 func TestHandler_writesIntents(t *testing.T) {
 	t.Parallel()
 	start := func(put bool) func(*testing.T) (http.Handler, *apitest.World) {

@@ -38,6 +38,7 @@ func TestPortal_isEnoughForEverything(t *testing.T) {
 		{"activity", func(*testing.T) { activity(alice) }},
 		{"past access", func(*testing.T) { pastAccess(alice) }},
 		{"usage", func(*testing.T) { usage(alice) }},
+		{"requests", func(t *testing.T) { requests(t, s, alice, bob) }},
 		{"an answer that is late", func(*testing.T) { lateAnswer(alice) }},
 		{"an answer that is lost", func(*testing.T) { lostAnswer(alice) }},
 		{"a session that ends in the middle", func(*testing.T) { endedSession(alice) }},

@@ -21,7 +21,8 @@ func (a *app) requestsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "requests", Aliases: []string{"request"}, Short: "Ask for more rights in a workspace for a while, and decide about what others ask for",
 		Long: `List the requests for rights in the chosen organization that you made, and those that you
-may decide about as an admin of their workspace. With --workspace it is those in one workspace.`,
+may decide about: as an admin of their workspace, or, for the role member, as a manager of it.
+With --workspace it is those in one workspace.`,
 		Example: "  kedge requests\n  kedge requests create sudo --workspace Shop --reason 'The queue is stuck'\n" +
 			"  kedge requests approve 7c1f5a0e-0b53-5e0c-9d7b-6f1f6b8f2a11",
 	}
@@ -60,8 +61,8 @@ func (a *app) createRequestCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "create sudo|admin|member", Short: "Ask for rights in a workspace", Args: oneArg("what you ask for: sudo, admin or member"),
 		ValidArgs: []string{"sudo", "admin", "member"},
-		Long: `Ask for sudo, or for the role admin or member, in a workspace. Its admins decide within a
-day, and what they approve ends by itself. In a workspace that you are not in, give its UUID:
+		Long: `Ask for sudo, or for the role admin or member, in a workspace. Its admins, and its managers about
+the role member, decide within a day, and what they approve ends by itself. In a workspace that you are not in, give its UUID:
 kedge requests workspaces lists those that let you ask.`,
 		Example: "  kedge requests create sudo --workspace Shop --for 30m --reason 'The queue is stuck'",
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -1,14 +1,18 @@
 // Asking for rights, and the mark in the header that somebody waits for a decision.
 
-import { all, call, orgPath } from './api.js';
+import { all, call, orgPath, workspacePath } from './api.js';
 import { h } from './dom.js';
 import { orgOf, session } from './session.js';
 import { formDialog } from './ui.js';
 
-/** Reports whether the person is an admin of a Workspace. @param {string} org @param {string} workspace */
-export function mayDecide(org, workspace) {
+/**
+ * Reports whether the person decides about requests of a kind in a Workspace: its managers give the role of a member.
+ * @param {string} org @param {string} workspace @param {string} kind
+ */
+export function mayDecide(org, workspace, kind) {
   const place = orgOf(org);
-  return place?.role === 'admin' || place?.workspaces.some((w) => w.uuid === workspace && w.role === 'admin') || false;
+  return place?.role === 'admin'
+    || place?.workspaces.some((w) => w.uuid === workspace && (w.role === 'admin' || (w.manager && kind === 'member'))) || false;
 }
 
 /** @param {{page: import('../app.js').Page, org: string, ws?: string, names: Map<string, string>}} c */
@@ -33,11 +37,23 @@ export function askFor(c) {
   });
 }
 
-/** Draws a link for each Organization in which somebody waits for a decision of the person. @param {HTMLElement} mark */
+/** A page asks about at most so many places. */
+const most = 20;
+
+/**
+ * Draws a link for each place in which somebody waits for a decision of the person: their organizations, and the
+ * workspaces of others in which they decide.
+ * @param {HTMLElement} mark
+ */
 export async function markWaiting(mark) {
-  const links = await Promise.all(session.orgs.filter((o) => o.role !== '').map(async (o) => {
-    const open = (await all(`${orgPath(o.uuid)}/requests`, {})).filter((r) => r.state === 'Open' && r.user !== session.me.name && mayDecide(o.uuid, r.workspace));
-    return open.length > 0 && h('a', { href: `/ui/orgs/${o.uuid}/requests`, title: `Requests in ${o.name}` }, `${open.length} ${open.length === 1 ? 'request' : 'requests'}`);
+  const places = session.orgs.flatMap((o) => (o.role !== ''
+    ? [{ org: o.uuid, name: o.name, path: orgPath(o.uuid), page: `/ui/orgs/${o.uuid}` }]
+    : o.workspaces.filter((w) => mayDecide(o.uuid, w.uuid, 'member')).map((w) => (
+        { org: o.uuid, name: w.name, path: workspacePath(o.uuid, w.uuid), page: `/ui/orgs/${o.uuid}/workspaces/${w.uuid}` })))).slice(0, most);
+  const links = await Promise.all(places.map(async (p) => {
+    const open = (await all(`${p.path}/requests`, {})).filter((r) => r.state === 'Open' && r.user !== session.me.name && mayDecide(p.org, r.workspace, r.kind));
+    const text = `${open.length} ${open.length === 1 ? 'request' : 'requests'}`;
+    return open.length > 0 && h('a', { href: `${p.page}/requests`, title: `Requests in ${p.name}` }, text);
   }));
   mark.replaceChildren(...links.filter((l) => l !== false));
 }

@@ -39,7 +39,7 @@ export async function render(page) {
 /** @param {import('../app.js').Page} page @param {OrgPath|WorkspacePath} path @param {Schema<'AccessRequest'>} r */
 function actions(page, path, r) {
   const own = r.user === session.me.name;
-  const may = mayDecide(page.params.org, r.workspace);
+  const may = mayDecide(page.params.org, r.workspace, r.kind);
   /** @param {string} text @param {'approve'|'deny'|'withdraw'|'revoke'} decision @param {string} kind */
   const act = (text, decision, kind) => button(text, () => formDialog({
     title: `${text} the request`, signal: page.signal, action: text, text: h('p', {}, named(r.user), `: ${r.kind}. `, named(r.reason)),
