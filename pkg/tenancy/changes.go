@@ -101,6 +101,9 @@ func DecideEnding(o *v1alpha1.Organization, memberships []*v1alpha1.Membership, 
 			return nil, nil
 		}
 		if !ReducesMembership(m, c) {
+			if err := outlasts(c, e.ValidUntil); err != nil && e.By == e.User {
+				return nil, err
+			}
 			c.ValidUntil = e.ValidUntil
 		}
 	}

@@ -106,6 +106,11 @@ func DecideEdit(o *v1alpha1.Organization, held *v1alpha1.Membership, e MemberEdi
 	if e.AsManager && (c.Sudo || len(c.Roles) > 0) && endsLater(c.ExpiresAt, before.ExpiresAt) {
 		return nil, RoleTooLow("managers may not prolong sudo or further roles; ask an admin of the workspace")
 	}
+	if e.By == e.User && (held == nil || !ReducesMembership(held, c)) {
+		if err := outlasts(c, e.ValidUntil); err != nil {
+			return nil, err
+		}
+	}
 	if len(o.Spec.MembershipChanges) >= maxPendingGrants && (held == nil || !ReducesMembership(held, c)) {
 		return nil, tooManyPending()
 	}
@@ -120,6 +125,18 @@ func DecideEdit(o *v1alpha1.Organization, held *v1alpha1.Membership, e MemberEdi
 	}
 	return append(without(o.Spec.MembershipChanges, e.User, e.Workspace), c), nil
 }
+
+// outlasts refuses a change by which people give themselves, by hand, what lasts longer than the right by which they do.
+func outlasts(c v1alpha1.MembershipChange, until *metav1.Time) error {
+	if until == nil || !endsLater(c.ExpiresAt, until) {
+		return nil
+	}
+	message := "your right to do this ends at " + ExpiryText(until) + ", or when a group says so; you cannot give yourself what lasts longer: ask another admin"
+	return errs.New(errs.Forbidden, message, errs.Cause{Type: CauseOwnRight, Message: message})
+}
+
+// CauseOwnRight is the cause of a refusal to prolong one's own right.
+const CauseOwnRight = "OwnRight"
 
 // change returns the change that the request makes of what a Membership gives before it.
 func (e MemberEdit) change(before v1alpha1.MembershipChange) v1alpha1.MembershipChange {
