@@ -27,13 +27,20 @@ type members struct {
 	invite func(ctx context.Context, body rest.CreateInvitationRequest) (*rest.CreatedInvitation, error)
 }
 
+func orgMemberColumns() table {
+	return table{{"USER", "user"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"SINCE", "since"}, {"PHASE", "phase"},
+		{"ACTIVE", "active"}, endColumn(), throughColumn()}
+}
+
+// throughColumn says by what the parts of a membership are there: by hand, by a request or by a group.
+func throughColumn() [3]string { return [3]string{"THROUGH", "sources", wide} }
+
 // membersCommand is kedge members, about the chosen organization.
 func (a *app) membersCommand() *cobra.Command {
 	var org string
 	m := &members{noun: "organization", command: "kedge members"}
 	m.app = a
-	m.columns = table{{"USER", "user"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"SINCE", "since"}, {"PHASE", "phase"},
-		{"ACTIVE", "active"}, endColumn()}
+	m.columns = orgMemberColumns()
 	m.all = func(ctx context.Context) (client.Members, target, error) {
 		o, t, err := a.inOrg(ctx, org)
 		return o.Members(), t, err
@@ -56,7 +63,7 @@ func (a *app) workspaceMembersCommand(org *string) *cobra.Command {
 	m := &members{noun: "workspace", command: "kedge workspaces members", inWorkspace: true}
 	m.app = a
 	m.columns = table{{"USER", "user"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"MANAGER", "manager"},
-		{"SCOPE", "scope"}, {"ROLES", "roles"}, {"SUDO", "sudo"}, {"SINCE", "since"}, {"PHASE", "phase"}, {"ACTIVE", "active"}, endColumn()}
+		{"SCOPE", "scope"}, {"ROLES", "roles"}, {"SUDO", "sudo"}, {"SINCE", "since"}, {"PHASE", "phase"}, {"ACTIVE", "active"}, endColumn(), throughColumn()}
 	m.all = func(ctx context.Context) (client.Members, target, error) {
 		w, t, err := a.inWorkspace(ctx, *org, workspace)
 		return w.Members(), t, err

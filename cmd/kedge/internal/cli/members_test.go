@@ -9,8 +9,10 @@ import (
 )
 
 const (
-	bob      = `{"user":"bob","displayName":"Bob B","role":"member","scope":"org","since":"2026-11-02T00:00:00Z","phase":"Ready","active":true}`
-	bobInWeb = `{"user":"bob","displayName":"Bob B","role":"member","scope":"workspace","roles":[{"name":"view"},{"name":"audit"}],"sudo":true,"since":"2026-11-02T00:00:00Z","phase":"Ready","active":false}`
+	parts    = `"sources":[{"source":"hand","role":"member"},{"source":"group:1","role":"member"}]`
+	bob      = `{"user":"bob","displayName":"Bob B","role":"member","scope":"org","since":"2026-11-02T00:00:00Z","phase":"Ready","active":true,` + parts + `}`
+	bobInWeb = `{"user":"bob","displayName":"Bob B","role":"member","scope":"workspace","roles":[{"name":"view"},{"name":"audit"}],` +
+		`"sudo":true,"since":"2026-11-02T00:00:00Z","phase":"Ready","active":false,` + parts + `}`
 	otherOrg = "11111111-2222-4333-8444-555555555555"
 	otherWS  = "66666666-2222-4333-8444-555555555555"
 )
@@ -32,6 +34,8 @@ func TestMembersAreListedInEveryFormat(t *testing.T) {
 			require.Equal(t, "USER   DISPLAY NAME   ROLE     MANAGER   SCOPE       ROLES        SUDO   SINCE                  PHASE   ACTIVE   END\n"+
 				"bob    Bob B          member             workspace   view,audit   true   2026-11-02T00:00:00Z   Ready   false    \n", out)
 		}
+		_, out, _ = b.run(t, append(group, "-o", "wide")...)
+		require.Regexp(t, `END +THROUGH\n(?s).* hand,group:1\n$`, out)
 		_, out, _ = b.run(t, append(group, "-o", "name")...)
 		require.Equal(t, "bob\n", out)
 		_, out, _ = b.run(t, append(group, "-o", "json")...)

@@ -179,7 +179,7 @@ func cell(v any) string {
 		if labels, ok := v["labels"].(map[string]any); ok {
 			return strings.Trim(cell(v["costCenter"])+","+pairs(labels), ",")
 		}
-		for _, field := range []string{"path", "name", "costCenter"} {
+		for _, field := range []string{"path", "name", "costCenter", "source"} {
 			if named, ok := v[field]; ok {
 				return cell(named)
 			}
