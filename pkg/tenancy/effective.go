@@ -132,11 +132,28 @@ func withoutGroups(m *v1alpha1.Membership) *v1alpha1.Membership {
 		return m
 	}
 	c := m.DeepCopy()
-	c.Spec.Extra = slices.DeleteFunc(c.Spec.Extra, func(x v1alpha1.MembershipExtra) bool {
-		_, group := GroupOf(x.Source)
-		return group
-	})
+	c.Spec.Extra = slices.DeleteFunc(c.Spec.Extra, partByGroup)
 	return c
+}
+
+// partByGroup reports whether a group gives a part of a Membership.
+func partByGroup(x v1alpha1.MembershipExtra) bool {
+	_, group := GroupOf(x.Source)
+	return group
+}
+
+// ByGroup reports whether a Membership, as Effective returns it, has its role by a group of the identity provider alone.
+func ByGroup(m *v1alpha1.Membership) bool {
+	group := false
+	for _, x := range m.Spec.Extra {
+		if x.Role == "" || x.Role != m.Spec.Role {
+			continue
+		}
+		if group = partByGroup(x); !group {
+			return false
+		}
+	}
+	return group
 }
 
 // CauseGroup is the cause of a refusal to remove somebody whom a mapping of a group lets in.

@@ -216,16 +216,22 @@ func ReducesMembership(m *v1alpha1.Membership, c v1alpha1.MembershipChange) bool
 
 // WithCreator returns spec.membershipChanges of the Organization with the Membership of the person who
 // claims a Workspace: they become its admin, unless they are removed from the Organization before.
-// until is the end of their right to make it, or nil; what they get in it ends then, too.
-func WithCreator(o *v1alpha1.Organization, claim v1alpha1.Claim, until *metav1.Time) ([]v1alpha1.MembershipChange, error) {
+// until is the end of their right to make it, or nil; what they get in it ends then, too. byGroup is the
+// source of that right if a group alone gives it, or empty: what they get then stays and goes with the group.
+func WithCreator(o *v1alpha1.Organization, claim v1alpha1.Claim, until *metav1.Time, byGroup string) ([]v1alpha1.MembershipChange, error) {
 	if len(o.Spec.MembershipChanges) >= maxPendingGrants {
 		return nil, tooManyPending()
 	}
 	by := claim.Request.CreatedBy
-	return append(without(o.Spec.MembershipChanges, by, claim.UUID), v1alpha1.MembershipChange{
+	c := v1alpha1.MembershipChange{
 		User: by, Workspace: claim.UUID, Role: v1alpha1.RoleAdmin, ExpiresAt: until, By: by, ValidUntil: until,
 		RequestedAt: metav1.NewMicroTime(claim.Request.RequestedAt.Time),
-	}), nil
+	}
+	if byGroup != "" {
+		c.Role, c.ExpiresAt = "", nil
+		c.Extra = []v1alpha1.MembershipExtra{{Source: byGroup, Role: v1alpha1.RoleAdmin, ExpiresAt: until}}
+	}
+	return append(without(o.Spec.MembershipChanges, by, claim.UUID), c), nil
 }
 
 // CarriedOut reports whether a Membership gives what a change says.

@@ -108,7 +108,7 @@ func TestDecideEdit_keepsRoomForEndings(t *testing.T) {
 	add.Add, add.Role, promote.Role, demote.Role, remove.Remove = true, member, admin, member, true
 	_, err := tenancy.DecideEdit(o, nil, add)
 	require.True(t, errs.Is(err, errs.Unavailable), "%v", err)
-	_, err = tenancy.WithCreator(o, tenancy.NewClaim("w", "W", "bob", "", metav1.NewTime(at.Time)), nil)
+	_, err = tenancy.WithCreator(o, tenancy.NewClaim("w", "W", "bob", "", metav1.NewTime(at.Time)), nil, "")
 	require.True(t, errs.Is(err, errs.Unavailable), "%v", err)
 	_, err = tenancy.DecideEdit(o, rich(member), promote)
 	require.True(t, errs.Is(err, errs.Unavailable), "%v", err)
@@ -244,7 +244,7 @@ func TestWithCreator_isVoidAfterTheRemoval(t *testing.T) {
 	claim := tenancy.NewClaim("w", "W", "bob", "", metav1.NewTime(at.Time))
 	claim.Request.RequestedAt = metav1.NewTime(at.Time)
 	o := tenancy.NewOrganization("o", "O", "alice")
-	made, err := tenancy.WithCreator(o, claim, nil)
+	made, err := tenancy.WithCreator(o, claim, nil, "")
 	require.NoError(t, err)
 	o.Spec.MembershipChanges = made
 	require.Equal(t, []v1alpha1.MembershipChange{{User: "bob", Workspace: "w", Role: admin, By: "bob", RequestedAt: at}}, o.Spec.MembershipChanges)

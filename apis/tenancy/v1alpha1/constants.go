@@ -151,6 +151,9 @@ const (
 	// ConditionRequestsChanged, of Organizations, is True if no accepted change of an
 	// AccessRequest is pending.
 	ConditionRequestsChanged = "RequestsChanged"
+	// ConditionGroupsApplied, of Organizations, is True if every person in a group of spec.groups can be let in.
+	// Ready does not wait for it.
+	ConditionGroupsApplied = "GroupsApplied"
 	// ConditionUserFound, of Memberships, is True if the User exists.
 	ConditionUserFound = "UserFound"
 	// ConditionRolesApplied, of Memberships, is True if every role in spec.roles is

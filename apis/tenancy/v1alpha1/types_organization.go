@@ -123,6 +123,13 @@ type OrganizationSpec struct {
 	// +optional
 	// +kubebuilder:default=none
 	DefaultAccess DefaultAccess `json:"defaultAccess,omitempty"`
+	// groups let the members of groups of the identity provider in. Each gives a part of the Memberships
+	// of these people, as long as their newest credential has the group.
+	// +optional
+	// +listType=map
+	// +listMapKey=id
+	// +kubebuilder:validation:MaxItems=50
+	Groups []GroupMapping `json:"groups,omitempty"`
 	// billing holds billing metadata. The hub stores it and does not interpret it.
 	// +optional
 	Billing *Billing `json:"billing,omitempty"`
@@ -130,6 +137,29 @@ type OrganizationSpec struct {
 	// Workspace whose own has a lower revision. Set by the hub.
 	// +optional
 	WorkspaceBilling *RevisedBilling `json:"workspaceBilling,omitempty"`
+}
+
+// GroupMapping gives the members of a group of the identity provider a role in an Organization or Workspace.
+type GroupMapping struct {
+	// id is a UUID.
+	// +kubebuilder:validation:MaxLength=36
+	ID string `json:"id"`
+	// group is the name of the group with the prefix that the hub gives it.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	Group string `json:"group"`
+	// workspace is the UUID of the Workspace. Absent for the Organization.
+	// +optional
+	// +kubebuilder:validation:MaxLength=36
+	Workspace string `json:"workspace,omitempty"`
+	// role is the role that each of these people gets.
+	Role Role `json:"role"`
+	// createdBy is the metadata.name of the User who made the mapping.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	CreatedBy string `json:"createdBy,omitempty"`
+	// createdAt is the time at which it was made.
+	CreatedAt metav1.Time `json:"createdAt"`
 }
 
 // StorageLimits are limits of what an Organization stores. 0 or absent means that of the hub.

@@ -103,7 +103,29 @@ type UserSpec struct {
 	// +optional
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]{0,32}$`
 	DefaultCluster string `json:"defaultCluster,omitempty"`
+	// groups are what the hub has heard of the groups of the User at the identity provider. Absent if it
+	// has heard nothing. Set by the hub.
+	// +optional
+	Groups *UserGroups `json:"groups,omitempty"`
 }
+
+// UserGroups are the groups of a User according to their newest credential.
+type UserGroups struct {
+	// issuedAt is the time at which that credential was issued. The groups count from then on for
+	// --group-max-age, and a credential that is not newer changes nothing.
+	IssuedAt metav1.Time `json:"issuedAt"`
+	// hashes are the first 128 bits of the SHA-256 hashes of the groups, each with its prefix, in base64
+	// for URLs and in order. At most 1000.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1000
+	Hashes []GroupHash `json:"hashes,omitempty"`
+}
+
+// GroupHash is a hash of a group.
+//
+// +kubebuilder:validation:MaxLength=22
+type GroupHash string
 
 // UserStatus is the observed state of a User.
 type UserStatus struct {

@@ -113,6 +113,9 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	if by, err = by.Under(tenancy.MayInviteAs(spec.Role)); err != nil {
 		return err
 	}
+	if err := h.byGroup(scope, *spec); err != nil {
+		return err
+	}
 	key, _, err := idempotency.Key(r)
 	if err != nil {
 		return err
@@ -193,6 +196,21 @@ func (h *Handler) specOf(r *http.Request, by httpmw.Author) (*v1alpha1.Invitatio
 	s.ExpiresAt = metav1.NewTime(expires)
 	s.MembershipExpiresAt, err = tenancy.CheckInvitedExpiry("membershipExpiresAt", in.MembershipExpiresAt, h.Now())
 	return s, err
+}
+
+// byGroup refuses an invitation by a person whom a group of the identity provider alone entitles: nobody could accept it.
+func (h *Handler) byGroup(scope *tenancy.Scope, spec v1alpha1.InvitationSpec) error {
+	inviter, _ := h.Views.ByName(scope.User)
+	inOrg, _ := h.Views.Membership(scope.Org.ClusterID, tenancy.MembershipName(scope.User, ""))
+	inWorkspace, _ := h.Views.Membership(scope.Org.ClusterID, tenancy.MembershipName(scope.User, workspaceIn(scope)))
+	if scope.Workspace == nil {
+		inWorkspace = nil
+	}
+	i := &v1alpha1.Invitation{Spec: spec}
+	if _, ok := tenancy.StillInvites(i, inviter, scope.Org, scope.Workspace, inOrg, inWorkspace, h.Now()); ok {
+		return nil
+	}
+	return tenancy.RoleTooLow("what a group of the identity provider gives you lets you invite nobody; have an admin give you the role by hand")
 }
 
 // factsOf are the role and the end that an Invitation gives.

@@ -104,6 +104,18 @@ func TestCreate_isForThoseWhoMayAddMembers(t *testing.T) {
 	require.Empty(t, w.held[one].Status.State, "an invitation to another organization")
 }
 
+// Nobody could accept it: it would be void.
+func TestCreate_isRefusedToThoseWhomAGroupAloneEntitles(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	m := apitest.Membership(apitest.Admin, "", "")
+	m.Spec.Extra = []v1alpha1.MembershipExtra{{Source: tenancy.GroupSource("g1"), Role: v1alpha1.RoleAdmin}}
+	w.PutMembership(apitest.Acme, tenancy.EffectiveAt(m, w.now))
+	status := post(apitest.Admin, `{"role":"member"}`).Do(w.http).Refused(t, http.StatusForbidden)
+	require.Contains(t, status.Message, "by hand")
+	require.Empty(t, w.held)
+}
+
 func TestCreate_keepsToTheQuota(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -170,7 +170,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer cancel()
 	if _, err := h.Store.ChangeOrganization(ctx, org.Organization, nil, func(ctx context.Context, o *v1alpha1.Organization) error {
-		until, err := by.JudgeUntil(ctx, o)
+		until, byGroup, err := by.JudgeMaker(ctx, o)
 		if err != nil {
 			taking.Refused(o.Spec.WorkspaceClaims)
 			return err
@@ -181,7 +181,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 				return err
 			}
 			o.Spec.WorkspaceClaims = claims
-			o.Spec.MembershipChanges, err = tenancy.WithCreator(o, c, until)
+			o.Spec.MembershipChanges, err = tenancy.WithCreator(o, c, until, byGroup)
 			return err
 		})
 	}); err != nil {

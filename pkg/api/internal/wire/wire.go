@@ -58,7 +58,10 @@ func Member(m *v1alpha1.Membership, u *v1alpha1.User) rest.Member {
 	if u != nil {
 		v.DisplayName = u.Spec.DisplayName
 	}
-	v.ExpiresAt = m.Spec.ExpiresAt
+	// That of a group moves on with each login, so it is shown among the sources alone.
+	if !tenancy.ByGroup(m) {
+		v.ExpiresAt = m.Spec.ExpiresAt
+	}
 	v.Sources = []rest.MemberSource{}
 	if hand := tenancy.HandOf(m); tenancy.ByHand(m) {
 		v.Sources = append(v.Sources, rest.MemberSource{
