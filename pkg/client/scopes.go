@@ -312,6 +312,11 @@ func (a Admin) UndeleteOrg(ctx context.Context, uuid string) (*rest.AdminOrg, er
 	return do[rest.AdminOrg](ctx, a.c, Request{Method: http.MethodPost, Path: adminPath + "/orgs" + segment(uuid) + "/undelete"})
 }
 
+// AddAdmin makes a person admin of an organization without an admin who can act.
+func (a Admin) AddAdmin(ctx context.Context, org string, body rest.AdminAddAdminRequest) (*rest.Member, error) {
+	return do[rest.Member](ctx, a.c, Request{Method: http.MethodPost, Path: adminPath + "/orgs" + segment(org) + "/admins", Body: body})
+}
+
 // Deletions lists what is deleted and not purged yet.
 func (a Admin) Deletions(ctx context.Context) iter.Seq2[rest.Deletion, error] {
 	return Objects[rest.Deletion, None, None]{c: a.c, r: Request{Path: adminPath + "/deletions"}}.List(ctx)

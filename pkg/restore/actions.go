@@ -42,6 +42,7 @@ var actions = table{
 	"delete organization":                       {{ends: DeleteOrg}},
 	"POST " + inOrg + "/undelete":               {{gives: "undeletion of an organization"}},
 	"POST /api/admin/orgs/{org}/undelete":       {{gives: "undeletion of an organization"}},
+	"POST /api/admin/orgs/{org}/admins":         {{gives: "member"}},
 	"PATCH /api/admin/orgs/{org}":               {{gives: settings}},
 	"POST " + inOrg + "/workspaces":             {{gives: "workspace"}},
 	"PATCH " + inWorkspace:                      {{ends: EndWorkspace, when: ends}, {gives: settings}},

@@ -187,7 +187,8 @@ func (p routes) router() chi.Router {
 			LimitSearch: p.limits.PerPerson("searches_per_person", c.Limits.SearchesPerPerson),
 		}).Mount(r)
 		(&admin.Handler{
-			Deps: deletions, People: v.People, Orgs: v.Orgs, Storage: c.StorageLimits(), Bound: p.rights.FollowedEverywhere, WriteEnds: p.sessions.WriteEnds,
+			Deps: deletions, People: v.People, Orgs: v.Orgs, Memberships: s, Storage: c.StorageLimits(),
+			Bound: p.rights.FollowedEverywhere, WriteEnds: p.sessions.WriteEnds,
 		}).Mount(r)
 		(&members.Handler{
 			Deps: d, Memberships: s, Followed: p.revocation.AfterRecheck(p.rights.Followed),

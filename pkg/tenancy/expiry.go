@@ -31,6 +31,15 @@ func Living(memberships []*v1alpha1.Membership, now time.Time) []*v1alpha1.Membe
 	return living
 }
 
+// LivingOf is Living for a list from kcp.
+func LivingOf(list []v1alpha1.Membership, now time.Time) []*v1alpha1.Membership {
+	all := make([]*v1alpha1.Membership, 0, len(list))
+	for i := range list {
+		all = append(all, &list[i])
+	}
+	return Living(all, now)
+}
+
 // ParseExpiry reads an end in RFC 3339. A fraction of a second is cut off, because kcp stores whole
 // seconds. The error names field.
 func ParseExpiry(field, text string, now time.Time) (*metav1.Time, error) {

@@ -301,6 +301,13 @@ type AdminUpdateOrgRequest struct {
 	Storage        Field[StorageLimitsPatch] `json:"storage,omitempty"`
 }
 
+// AdminAddAdminRequest makes a person admin of an organization without an admin who can act.
+type AdminAddAdminRequest struct {
+	UserRef UserRef `json:"userRef"`
+	// Reason says why. The members of the organization read it.
+	Reason string `json:"reason"`
+}
+
 // Deletion is a soft-deleted object that is not purged yet.
 type Deletion struct {
 	Answer `json:"-"`

@@ -26,6 +26,11 @@ import (
 // maxQuota is the maximum of quotas in the schemas.
 const maxQuota = 5000
 
+// Memberships is the part of store.Store that lists the Memberships of an Organization.
+type Memberships interface {
+	ListMemberships(ctx context.Context, orgCluster string) ([]v1alpha1.Membership, error)
+}
+
 // Handler serves /api/admin.
 type Handler struct {
 	api.Deps
@@ -34,6 +39,8 @@ type Handler struct {
 	Orgs   func() []tenancy.Org
 	// Storage are the limits of what an Organization without its own stores.
 	Storage v1alpha1.StorageLimits
+	// Memberships reads from kcp.
+	Memberships Memberships
 	// Bound reports whether the bindings of a User in kcp are as desired.
 	Bound func(user string) bool
 	// WriteEnds writes the end of the Sessions of a User that a rejection has ended. It comes
@@ -57,6 +64,7 @@ func (h *Handler) Mount(r chi.Router) {
 		r.Patch("/admin/orgs/{org}", httpapi.Handle(h.patchOrg))
 		r.Delete("/admin/orgs/{org}", httpapi.Handle(h.deleteOrg))
 		r.Post("/admin/orgs/{org}/undelete", httpapi.Handle(h.undeleteOrg))
+		r.Post("/admin/orgs/{org}/admins", httpapi.Handle(h.addAdmin))
 		r.Get("/admin/deletions", httpapi.Handle(h.deletions))
 	})
 }

@@ -30,6 +30,8 @@ type store struct {
 	raced func(*v1alpha1.User)
 	// behind, if not nil, is the world's last change after a patch of a User.
 	behind func(*apitest.World)
+	// held are the Memberships in kcp.
+	held []v1alpha1.Membership
 	// active is the condition of an Organization in kcp after its deletion was requested or withdrawn.
 	active bool
 }
@@ -81,6 +83,10 @@ func (s *store) ChangeOrganization(ctx context.Context, held *v1alpha1.Organizat
 	return o, nil
 }
 
+func (s *store) ListMemberships(context.Context, string) ([]v1alpha1.Membership, error) {
+	return s.held, s.failure
+}
+
 type fixture struct {
 	world *apitest.World
 	store *store
@@ -95,7 +101,7 @@ func newFixture(t testing.TB) *fixture {
 	f := &fixture{world: apitest.NewWorld(), unbound: map[string]bool{}, wroteEnds: map[string]int{}}
 	f.store = &store{t: t, world: f.world, version: apitest.FirstVersion}
 	handler := &admin.Handler{
-		Deps: f.world.Deps(t, f.store, ""), People: f.world.People, Bound: func(user string) bool { return !f.unbound[user] },
+		Deps: f.world.Deps(t, f.store, ""), People: f.world.People, Memberships: f.store, Bound: func(user string) bool { return !f.unbound[user] },
 		Storage: v1alpha1.StorageLimits{Bytes: 2 << 30, WorkspaceBytes: 256 << 20, WorkspaceObjects: 20_000, WorkspaceCRDs: 200},
 		Orgs: func() []tenancy.Org {
 			acme, _ := f.world.Org(apitest.Acme)

@@ -162,12 +162,8 @@ func (h *Handler) end(r *http.Request, scope *tenancy.Scope, by *httpmw.Author, 
 		if err := reads.Wait(); err != nil {
 			return nil, nil, err
 		}
-		all := make([]*v1alpha1.Membership, 0, len(list))
 		var held *v1alpha1.Membership
-		for i := range list {
-			all = append(all, &list[i])
-		}
-		all = tenancy.Living(all, h.Rights.Clock.Now())
+		all := tenancy.LivingOf(list, h.Rights.Clock.Now())
 		if i := slices.IndexFunc(all, func(m *v1alpha1.Membership) bool { return m.Name == tenancy.MembershipName(e.User, "") }); i >= 0 {
 			held = all[i]
 		}

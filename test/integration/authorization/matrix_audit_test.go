@@ -39,6 +39,7 @@ var matrixFacts = map[string]string{
 	"PATCH /api/admin/orgs/{org}":                                                     `{"quota":"50"}`,
 	"DELETE /api/admin/orgs/{org}":                                                    `null`,
 	"POST /api/admin/orgs/{org}/undelete":                                             `null`,
+	"POST /api/admin/orgs/{org}/admins":                                               "?",
 	"DELETE /api/admin/users/{name}/sessions":                                         `{"all":true}`,
 	"DELETE /api/admin/users/{name}/sessions/{session}":                               "?",
 	"POST /api/credentials":                                                           "-",

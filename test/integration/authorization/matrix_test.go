@@ -125,6 +125,10 @@ var matrixRows = []matrixRow{
 	{route: "GET /api/admin/orgs", auditor: "200", gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
 	{route: "GET /api/admin/orgs/{org}", auditor: "200", gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
 	{route: "POST /api/admin/orgs/{org}/undelete", at: "returning for a platform admin", before: (*matrixScene).deletedOrg, gets: "401 403 403 403  403 403 2xx  403 403  403 403  401 401"},
+	{
+		route: "POST /api/admin/orgs/{org}/admins", body: `{"userRef":{"name":"nobody"},"reason":"left"}`,
+		gets: "401 403 403 403  403 403 400  403 403  403 403  401 401",
+	},
 	{route: "PATCH /api/admin/orgs/{org}", body: `{"workspaceQuota":50}`, gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
 	{route: "DELETE /api/admin/orgs/{org}", at: "ending for a platform admin", before: (*matrixScene).liveOrg, gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
 	{route: "GET /api/admin/users/{name}/sessions", gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},

@@ -33,6 +33,7 @@ func TestAdmin_sendsWhatWasSaidAndNothingElse(t *testing.T) {
 		"admin quota storage ACME workspace-apibindings 9":   {"PATCH " + orgs + "/" + orgUUID, "", `{"storage":{"workspaceAPIBindings":9}}`},
 		"admin orgs get ACME":                                {"GET " + orgs + "/" + orgUUID, "", ""},
 		"admin orgs undelete ACME":                           {"POST " + orgs + "/" + orgUUID + "/undelete", "", ""},
+		"admin orgs add-admin ACME bob --reason left":        {"POST " + orgs + "/" + orgUUID + "/admins", "", `{"userRef":{"name":"bob"},"reason":"left"}`},
 		"admin orgs delete ACME -y":                          {"DELETE " + orgs + "/" + orgUUID, "", ""},
 		"admin deletions":                                    {"GET /api/admin/deletions", "limit=500", ""},
 		"admin sessions bob":                                 {"GET " + users + "/bob/sessions", "limit=500", ""},

@@ -35,7 +35,32 @@ admins can do it, too; this is for organizations whose admins are all gone.`,
 	}, adminOrgColumns, func(ctx context.Context, s *session, _ adminOrgs, uuid string, _ []string) (object, error) {
 		o, err := s.api.Admin().UndeleteOrg(ctx, uuid)
 		return *orNone(o), err
-	}))
+	}), d.addAdminCommand())
+	return cmd
+}
+
+func (d *admin) addAdminCommand() *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use: "add-admin UUID|NAME USER", Short: "Make a person admin of an organization whose admins are all gone",
+		Long: `Make a person admin of an organization in which no admin can act: they have left, their
+accounts are deleted or not approved, or their rights end by time. The members of the
+organization see it, with the reason. You cannot name yourself.`,
+		Example: "  kedge admin orgs add-admin ACME bob --reason 'Ticket 4711: alice has left the company'",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return fmt.Errorf("%s needs an organization and the name of a person; %w", cmd.CommandPath(), errUsage)
+			}
+			return checkPerson(args[1])
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, at most 500 characters; the members of the organization read it (required)")
+	_ = cmd.MarkFlagRequired("reason")
+	d.orgs.about(cmd, orgMemberColumns(), func(ctx context.Context, s *session, _ adminOrgs, uuid string, args []string) (object, error) {
+		m, err := s.api.Admin().AddAdmin(ctx, uuid, rest.AdminAddAdminRequest{UserRef: rest.UserRef{Name: args[1]}, Reason: reason})
+		return *orNone(m), err
+	})
+	cmd.ValidArgsFunction = inOrder(d.orgs.complete, d.users.complete)
 	return cmd
 }
 

@@ -27,6 +27,7 @@ export async function render(page) {
         : [
             button('Quota', () => quota(page, o), 'plain'),
             button('Storage', () => storage(page, o), 'plain'),
+            !o.personal && button('Add admin', () => addAdmin(page, o), 'plain'),
             button('Delete', () => remove(page, o), 'plain danger'),
           ]) },
     ], items, page.query.size > 0 ? 'No organization is like this.' : 'There are no organizations yet.'),
@@ -56,6 +57,22 @@ function storage(page, org) {
       const changed = storageLimits.filter((l) => values[l.name] !== String(org.storage[l.name]));
       const limits = Object.fromEntries(changed.map((l) => [l.name, values[l.name] === '' ? null : l.size ? values[l.name] : Number(values[l.name])]));
       await call('PATCH', `/api/admin/orgs/${org.uuid}`, { body: { storage: limits }, signal: page.signal });
+      page.reload();
+    },
+  });
+}
+
+/** @param {import('../app.js').Page} page @param {any} org */
+function addAdmin(page, org) {
+  formDialog({
+    title: 'Add an admin', signal: page.signal, action: 'Make admin', busy: 'Adding…',
+    text: h('p', {}, 'For an organization in which no admin can act any more. Its members see who was made admin, by whom, and why. You cannot name yourself.'),
+    fields: [
+      { name: 'user', label: 'Name of the person', required: true, max: 253 },
+      { name: 'reason', label: 'Reason', type: 'textarea', required: true, max: 500 },
+    ],
+    submit: async ({ user, reason }) => {
+      await call('POST', `/api/admin/orgs/${org.uuid}/admins`, { body: { userRef: { name: user.trim() }, reason }, signal: page.signal });
       page.reload();
     },
   });
