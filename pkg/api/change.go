@@ -24,6 +24,9 @@ type Change[T any] struct {
 	Write func(ctx context.Context, match Match) (T, error)
 	// Refs are the objects that the change affects.
 	Refs func(T) []tenancy.Ref
+	// Ends is the caller whose right or credential ends if the intent reduces rights, as Streams names it. It is
+	// empty for changes that have no receipt.
+	Ends string
 	// Seen reports whether the caches show the change. It may replace what is answered.
 	Seen func(*T) bool
 	// Done, if not nil, is called before the answer.
@@ -47,21 +50,28 @@ func (c Change[T]) Serve(w http.ResponseWriter, r *http.Request, d *Deps) error 
 		return err
 	}
 	defer cancel()
+	var ending *Ending
+	if c.Ends != "" && c.Intent.Reduces {
+		ending = d.Follow(r, c.Ends)
+		defer ending.Close()
+	}
 	made, err := c.Write(ctx, match)
 	if err != nil {
 		return err
 	}
 	code := cmp.Or(c.Code, http.StatusOK)
-	if !d.Until(r, c.Refs(made), func() bool { return c.Seen(&made) }) {
+	if d.Until(r, c.Refs(made), func() bool { return c.Seen(&made) }) {
+		ending.HubRefuses()
+	} else {
 		code = cmp.Or(c.Late, code)
 	}
 	if c.Done != nil {
 		c.Done(made)
 	}
 	if c.View == nil {
-		w.WriteHeader(http.StatusNoContent)
-		return nil
+		return ending.Write(w, false)
 	}
+	ending.Receipt(w)
 	body, version := c.View(made)
 	httpapi.Tag(w, version)
 	return httpapi.Write(w, code, body)

@@ -110,6 +110,7 @@ func TestAsync_readsThePreferHeader(t *testing.T) {
 		{[]string{"wait=10"}, false},
 		{[]string{"respond-asynchronously"}, false},
 		{[]string{"foo;respond-async"}, false},
+		{[]string{"respond-async=1"}, false},
 	} {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", http.NoBody)
 		r.Header["Prefer"] = c.prefer

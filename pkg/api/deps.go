@@ -30,6 +30,8 @@ type Deps struct {
 	// Spares are workspaces that nobody owns; nil means that there are none.
 	Spares Spares
 	Clock  clock.PassiveClock
+	// Streams count what the end of a right cuts.
+	Streams Streams
 	// ExternalURL is the URL of the hub, without a trailing slash. CA returns the PEM bundle that
 	// clients trust.
 	ExternalURL string
@@ -135,13 +137,27 @@ func NotReady() error {
 	return errs.New(errs.Conflict, "the workspace is not ready; repeat the request when its phase is Ready")
 }
 
+// The preferences of RFC 7240 that the hub knows.
+const (
+	respondAsync   = "respond-async"
+	representation = "return=representation"
+)
+
 // Async reports whether the caller does not want to wait until something made is
 // ready (RFC 7240, Prefer: respond-async).
-func Async(r *http.Request) bool {
+func Async(r *http.Request) bool { return prefers(r, respondAsync) }
+
+// prefers reports whether a request has a preference. Names and values are compared without regard to case,
+// which no preference of the hub depends on.
+func prefers(r *http.Request, wanted string) bool {
 	for _, line := range r.Header.Values("Prefer") {
 		for preference := range strings.SplitSeq(line, ",") {
-			name, _, _ := strings.Cut(preference, ";")
-			if strings.EqualFold(strings.TrimSpace(name), "respond-async") {
+			first, _, _ := strings.Cut(preference, ";")
+			name, value, has := strings.Cut(first, "=")
+			if name = strings.TrimSpace(name); has {
+				name += "=" + strings.Trim(strings.TrimSpace(value), `"`)
+			}
+			if strings.EqualFold(name, wanted) {
 				return true
 			}
 		}

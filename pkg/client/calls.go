@@ -70,6 +70,9 @@ func Cascade() Option { return Query("cascade", "true") }
 // Force makes a global entry take its slug from the organizations that have it.
 func Force() Option { return Query("force", "true") }
 
+// Representation makes the answer to a change that takes rights have its receipt.
+func Representation() Option { return header("Prefer", "return=representation") }
+
 // Collect reads a list to its end.
 func Collect[T any](list iter.Seq2[T, error]) ([]T, error) {
 	items := []T{}

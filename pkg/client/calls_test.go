@@ -54,7 +54,7 @@ func TestMethods_sendWhatTheContractSays(t *testing.T) {
 	sends("POST /api/users/bob/undelete", "", "", "")(c.UndeletePerson(ctx, "bob"))
 	sends("GET /api/users/me/sessions?limit=500", "", "", "")(client.Collect(c.Sessions().List(ctx)))
 	sends("DELETE /api/users/me/sessions/"+id, "", "", "")(c.Sessions().Delete(ctx, id))
-	sends("DELETE /api/users/me/sessions?all=true", "", "", "")(nil, c.Sessions().DeleteAll(ctx))
+	sends("DELETE /api/users/me/sessions?all=true", "", "", "")(c.Sessions().EndAll(ctx))
 	sends("GET /api/orgs?limit=500", "", "", "")(client.Collect(c.Orgs().List(ctx)))
 	sends("POST /api/orgs", "", "", `{"displayName":"A"}`)(c.Orgs().Create(ctx, rest.CreateRequest{DisplayName: "A"}))
 	sends("GET "+orgs, org, "", "")(c.Orgs().Get(ctx, org))
@@ -89,7 +89,7 @@ func TestMethods_sendWhatTheContractSays(t *testing.T) {
 		in.IssueBotToken(ctx, id, rest.IssueBotTokenRequest{Name: "n", ExpirationSeconds: new(int64(3600))}),
 	)
 	sends("DELETE "+works+"/serviceaccounts/"+id+"/tokens/t", org, ws, "")(in.BotTokens(id).Delete(ctx, "t"))
-	sends("DELETE "+works+"/serviceaccounts/"+id+"/tokens", org, ws, "")(nil, in.BotTokens(id).DeleteAll(ctx))
+	sends("DELETE "+works+"/serviceaccounts/"+id+"/tokens", org, ws, "")(in.BotTokens(id).EndAll(ctx))
 	sends("GET "+orgs+"/catalog?limit=500", org, "", "")(client.Collect(o.Catalog().List(ctx)))
 	sends("GET "+orgs+"/catalog/"+id, org, "", "")(o.Catalog().Get(ctx, id))
 	sends("POST "+orgs+"/catalog", org, "", `{"slug":"s","displayName":"S","apiExport":{"path":"p","name":"n"}}`)(o.Catalog().Create(ctx, entry))
@@ -116,7 +116,7 @@ func TestMethods_sendWhatTheContractSays(t *testing.T) {
 	)
 	sends("GET /api/admin/users/bob/sessions?limit=500", "", "", "")(client.Collect(c.Admin().Sessions("bob").List(ctx)))
 	sends("DELETE /api/admin/users/bob/sessions/"+id, "", "", "")(c.Admin().Sessions("bob").Delete(ctx, id))
-	sends("DELETE /api/admin/users/bob/sessions?all=true", "", "", "")(nil, c.Admin().Sessions("bob").DeleteAll(ctx))
+	sends("DELETE /api/admin/users/bob/sessions?all=true", "", "", "")(c.Admin().Sessions("bob").EndAll(ctx))
 	sends("GET /api/admin/orgs?limit=500&personal=false&q=a", "", "", "")(
 		client.Collect(c.Admin().Orgs().List(ctx, client.Query("q", "a"), client.Query("personal", "false"))),
 	)

@@ -90,10 +90,15 @@ func (o Objects[T, C, U]) Delete(ctx context.Context, name string, options ...Op
 	return do[T](ctx, o.c, o.at(http.MethodDelete, name, "", nil), options...)
 }
 
-// DeleteAll deletes all objects.
-func (o Objects[T, C, U]) DeleteAll(ctx context.Context, options ...Option) error {
+// End is Delete of what gives rights, with the receipt. The receipt is empty but for its code if the hub
+// gives none.
+func (o Objects[T, C, U]) End(ctx context.Context, name string, options ...Option) (*rest.Receipt, error) {
+	return do[rest.Receipt](ctx, o.c, o.at(http.MethodDelete, name, "", nil), append(options, Representation())...)
+}
+
+// EndAll is End of all objects.
+func (o Objects[T, C, U]) EndAll(ctx context.Context, options ...Option) (*rest.Receipt, error) {
 	r := o.r
 	r.Method, r.Query = http.MethodDelete, o.everything
-	_, err := do[None](ctx, o.c, r, options...)
-	return err
+	return do[rest.Receipt](ctx, o.c, r, append(options, Representation())...)
 }

@@ -148,8 +148,8 @@ func (t tenant[T]) Members() Members {
 
 // Leave ends the caller's own membership. While the caller is a member of workspaces in an
 // organization it fails without Cascade.
-func (t tenant[T]) Leave(ctx context.Context, options ...Option) (*rest.Member, error) {
-	return do[rest.Member](ctx, t.c, t.at(http.MethodDelete, "/memberships/me"), options...)
+func (t tenant[T]) Leave(ctx context.Context, options ...Option) (*rest.Receipt, error) {
+	return do[rest.Receipt](ctx, t.c, t.at(http.MethodDelete, "/memberships/me"), append(options, Representation())...)
 }
 
 // Org has the requests about what is in one organization.

@@ -13,6 +13,7 @@ import (
 	"github.com/go-chi/chi/v5/middleware"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -54,6 +55,8 @@ type change struct {
 	intent  Intent
 	// made is the name of what a proxied create made.
 	made string
+	// receipt is that of the end of a right, and nil before it is recorded.
+	receipt *rest.Receipt
 	// place finds where a proxied request goes.
 	place func() Place
 }
@@ -195,6 +198,13 @@ func Made(r *http.Request, name string) {
 	}
 }
 
+// Record records the receipt of the end of a right, for the outcome of the request.
+func Record(r *http.Request, receipt rest.Receipt) {
+	if c, ok := r.Context().Value(changeKey{}).(*change); ok {
+		c.receipt = &receipt
+	}
+}
+
 // NotAudited is the error for a change that is refused because the audit log cannot be written.
 func NotAudited(err error) error {
 	e := errs.Wrap(errs.Unavailable, err, "the audit log of the hub cannot be written at the moment, so only what takes rights away is carried out; try again later, and tell the operator if it lasts")
@@ -228,7 +238,9 @@ func (c *change) event(r *http.Request) audit.Event {
 		}
 	}
 	e.Outsider = e.Org != "" && !c.belongs
-	if facts := c.intent.Facts; c.intended && facts.Given() {
+	facts := c.intent.Facts
+	facts.Receipt = c.receipt
+	if c.intended && facts.Given() {
 		e.Facts = &facts
 	}
 	return e

@@ -38,6 +38,14 @@ func ScopeOf(r *http.Request) *tenancy.Scope {
 	return s
 }
 
+// OrgOf returns the UUID of the Organization of the scope of a request, or nothing if it has none.
+func OrgOf(r *http.Request) string {
+	if s, ok := r.Context().Value(scopeKey{}).(*tenancy.Scope); ok {
+		return s.Org.UUID()
+	}
+	return ""
+}
+
 // Scopes provides the middleware that compares the tenancy headers with the path and with the
 // caller's UserMembershipIndex.
 type Scopes struct {

@@ -63,20 +63,19 @@ var (
 	sent, finished = &termination{}, &termination{}
 )
 
-// end terminates a stream, once. From then on no byte passes in either direction. It waits
-// for neither side.
-func (s *stream) end(e termination) {
-	_ = s.endFrom(nil, e) || s.endFrom(sent, e)
+// end terminates a stream, once, and reports whether it did. From then on no byte passes in either
+// direction. It waits for neither side.
+func (s *stream) end(e termination) bool {
+	return s.endFrom(nil, e) || s.endFrom(sent, e)
 }
 
-// interrupt terminates a stream. It lets an ordinary request finish that kcp has received
-// completely, because kcp has authorized it already.
-func (s *stream) interrupt(e termination) {
+// interrupt terminates a stream, and reports whether it did. It lets an ordinary request finish that kcp
+// has received completely, because kcp has authorized it already.
+func (s *stream) interrupt(e termination) bool {
 	if s.longRunning {
-		s.end(e)
-		return
+		return s.end(e)
 	}
-	s.endFrom(nil, e)
+	return s.endFrom(nil, e)
 }
 
 func (s *stream) endFrom(was *termination, e termination) bool {
@@ -131,7 +130,7 @@ func (p *Proxy) Unbound(user, cluster, role string) {
 			continue
 		}
 		for _, s := range open {
-			s.revoke(err != nil, learnedAt)
+			p.revoke(s, err != nil, learnedAt)
 		}
 	}
 }
@@ -145,11 +144,11 @@ func (p *Proxy) recheck(key streamKey, learnedAt time.Time, open ...*stream) {
 			continue
 		}
 		if err != nil || !now.Covers(s.opened) {
-			s.revoke(err != nil, learnedAt)
+			p.revoke(s, err != nil, learnedAt)
 			continue
 		}
 		if err := s.caller.Valid(); err != nil {
-			s.end(termination{cause: err, learnedAt: learnedAt})
+			p.cuts.count(s, s.end(termination{cause: err, learnedAt: learnedAt}))
 			continue
 		}
 		if e := s.expiry.Load(); e != nil {
@@ -160,13 +159,12 @@ func (p *Proxy) recheck(key streamKey, learnedAt time.Time, open ...*stream) {
 }
 
 // revoke terminates a stream because the right to it ended (wholly) or was lowered.
-func (s *stream) revoke(wholly bool, learnedAt time.Time) {
-	e := termination{cause: rightEnded(), learnedAt: learnedAt}
+func (p *Proxy) revoke(s *stream, wholly bool, learnedAt time.Time) {
+	end := s.interrupt
 	if wholly {
-		s.end(e)
-		return
+		end = s.end
 	}
-	s.interrupt(e)
+	p.cuts.count(s, end(termination{cause: rightEnded(), learnedAt: learnedAt}))
 }
 
 // expire has a stream terminated when the credential of its caller ends by time. An ordinary

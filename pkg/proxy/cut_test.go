@@ -150,7 +150,11 @@ func TestRecheck_endsAStreamWithTheRightToIt(t *testing.T) {
 				if tc.deleted {
 					h.rights.remove("alice")
 				}
+				taken, ofBob := h.proxy.CountCut("alice", orgA), h.proxy.CountCut("bob", "")
 				h.proxy.Recheck("alice")
+				h.proxy.Recheck("alice")
+				require.Equal(t, tc.cut, taken() == 1, "a stream is counted once")
+				require.Zero(t, ofBob())
 				if !tc.cut {
 					w.goesOn(t)
 					require.EqualValues(t, 1, h.streams(t))

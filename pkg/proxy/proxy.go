@@ -100,6 +100,7 @@ type Proxy struct {
 	forward *httputil.ReverseProxy
 	streams *streams
 	load    *load
+	cuts    cuts
 }
 
 // New returns a Proxy. It runs after Shape and httpmw.Authenticate.

@@ -109,7 +109,7 @@ func (a *assembly) api(serving context.Context) error {
 			room:      httpmw.RefuseWrites(func() error { return a.hub.storage.Admit(storage.Ending) }),
 		},
 		config: c, limits: limits, clock: a.clock, views: v, store: s, spares: spares, clusters: a.clusters, gates: gates,
-		sessions: a.sessions, login: a.login(people, authenticators, counted.login, exchange), forward: forward,
+		sessions: a.sessions, login: a.login(people, authenticators, counted.login, exchange), forward: forward, streams: forward,
 		rights: a.rights, rolesFollowed: workspace.NewRolesFollowed(v), revocation: a.revocation, reviews: reviews,
 		botTokens: botTokens, countedBots: counted.bots,
 		stored:      a.stored,

@@ -74,6 +74,7 @@ type routes struct {
 	login   *login.Handler
 	portal  *portal.Handler
 	forward http.Handler
+	streams api.Streams
 
 	rights access.Readiness
 	// stored adds to the view of a Workspace what it stores.
@@ -146,7 +147,8 @@ func (p routes) router() chi.Router {
 	d := api.Deps{
 		Views: v, Store: s, Rights: httpmw.Rights{Membership: v.Membership, Store: s, Clock: transport.Current(p.clock)},
 		Scopes: httpmw.Scopes{Tenants: v, Creator: creator, Reachable: v.Reachable},
-		Tree:   c.Tree, NewUUID: uuid.NewString, Spares: p.spares, Clock: p.clock, ExternalURL: c.ExternalURL, CA: p.certificate.CA,
+		Tree:   c.Tree, NewUUID: uuid.NewString, Spares: p.spares, Clock: p.clock, Streams: p.streams,
+		ExternalURL: c.ExternalURL, CA: p.certificate.CA,
 		Billing:         billingRules(c, p.costCenters),
 		DefaultOrgQuota: c.DefaultOrgQuota, DefaultWorkspaceQuota: c.DefaultWorkspaceQuota,
 		Graces: graces(c), CreateTimeout: c.CreateTimeout, FollowTimeout: c.FollowTimeout,

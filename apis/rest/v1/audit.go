@@ -139,6 +139,22 @@ type AuditFacts struct {
 	Elevated bool `json:"elevated,omitempty"`
 	// Counts are the numbers of removed objects by kind.
 	Counts map[string]int `json:"counts,omitempty"`
+	// Receipt is that of the end of a right, in the outcome of the request.
+	Receipt *Receipt `json:"receipt,omitempty"`
+}
+
+// Receipt says how far the end of a right came while its request was carried out: a removal, a demotion, a
+// revocation or the end of a session. It speaks for the replica that answers.
+type Receipt struct {
+	Answer `json:"-"`
+	// StreamsCut is the number of requests through the proxy that were open and that the replica ended.
+	StreamsCut int `json:"streamsCut"`
+	// HubRefusedAt is the time since which the replica refuses what the right gave. It is null if its caches did
+	// not show the end in time.
+	HubRefusedAt *time.Time `json:"hubRefusedAt"`
+	// KCPRefusedAt is the time at which kcp was seen without the bindings of the right. It is null while kcp
+	// follows, and for bots, tokens and sessions, which the hub judges by itself.
+	KCPRefusedAt *time.Time `json:"kcpRefusedAt"`
 }
 
 // NoRole is the role in AuditFacts of a manager of a Workspace whose role is taken away.

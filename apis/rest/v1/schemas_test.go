@@ -33,7 +33,7 @@ func TestSchemas_equalTheTypes(t *testing.T) {
 		rest.GroupResource{}, rest.ProviderClaim{}, rest.Provider{}, rest.EnableProviderRequest{},
 		rest.CreateAccessRequest{}, rest.CreateOrgAccessRequest{}, rest.DecideAccessRequest{}, rest.AccessRequest{}, rest.RequestableWorkspace{},
 		rest.CreateInvitationRequest{}, rest.Invitation{}, rest.CreatedInvitation{}, rest.OfferedInvitation{}, rest.AcceptedInvitation{},
-		rest.AuditEvent{}, rest.AuditEventList{}, rest.AdminAuditEvent{}, rest.AdminAuditEventList{}, rest.AuditReplica{}, rest.AuditActor{}, rest.AuditFacts{}, rest.AuditResource{},
+		rest.AuditEvent{}, rest.AuditEventList{}, rest.AdminAuditEvent{}, rest.AdminAuditEventList{}, rest.AuditReplica{}, rest.AuditActor{}, rest.AuditFacts{}, rest.Receipt{}, rest.AuditResource{},
 		rest.UsageItem{}, rest.UsageRequests{}, rest.OrgSize{}, rest.UsageList{}, rest.AdminUsageItem{}, rest.BilledWorkspace{}, rest.AdminUsageList{},
 		rest.Why{}, rest.AccessSource{}, rest.Missing{},
 		rest.PastAccess{}, rest.AccessHolder{}, rest.PastSource{}, rest.PastToken{},

@@ -140,6 +140,8 @@ type Member struct {
 	// ExpiresAt is the time from which on the membership gives nothing.
 	ExpiresAt *metav1.Time   `json:"expiresAt,omitempty"`
 	Sources   []MemberSource `json:"sources"`
+	// Receipt is in the answer to a change that takes rights, for a client that prefers a representation.
+	Receipt *Receipt `json:"receipt,omitempty"`
 }
 
 // MemberSource is a part of a membership. Source is hand for what an admin gave, request: and the ID of a request,

@@ -170,6 +170,7 @@ func (h *Handler) patchUser(w http.ResponseWriter, r *http.Request) error {
 			Reduces: v1alpha1.Registration(text) == v1alpha1.RegistrationRejected && in.OrgQuota == nil,
 			Facts:   audit.Facts{Registration: text, Reason: reason, Quota: quotaIn(in.OrgQuota)},
 		},
+		Ends: held.Name,
 		Write: func(ctx context.Context, match api.Match) (*v1alpha1.User, error) {
 			return h.Store.ChangeUser(ctx, held, match, func(ctx context.Context, u *v1alpha1.User) error {
 				u.Spec.OrgQuota = ptr.Deref(limit, u.Spec.OrgQuota)

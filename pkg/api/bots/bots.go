@@ -240,7 +240,7 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return api.Change[*v1alpha1.Bot]{
-		Intent: wanted.intent(b),
+		Intent: wanted.intent(b), Ends: tenancy.BotKey(b.Status.ServiceAccountUID),
 		Write: func(ctx context.Context, match api.Match) (*v1alpha1.Bot, error) {
 			changed, err := h.change(ctx, r, scope, by, b, wanted, match)
 			return changed, missing(err)
@@ -319,8 +319,8 @@ func (h *Handler) reduced(r *http.Request, scope *tenancy.Scope, action string, 
 		return nil, c, err
 	}
 	return b, api.Change[*v1alpha1.Bot]{
-		Intent: httpmw.Intent{Reduces: true, Facts: facts},
-		Refs:   func(*v1alpha1.Bot) []tenancy.Ref { return refs(scope) },
+		Intent: httpmw.Intent{Reduces: true, Facts: facts}, Ends: tenancy.BotKey(b.Status.ServiceAccountUID),
+		Refs: func(*v1alpha1.Bot) []tenancy.Ref { return refs(scope) },
 		// Open streams belong to the account from before the change.
 		Done: func(*v1alpha1.Bot) { h.Recheck(b) },
 	}, nil

@@ -25,6 +25,8 @@ type decision struct {
 	generation int64
 	// written is true if the change is this request's own.
 	written bool
+	// ending follows a change that takes rights. It is nil for every other one.
+	ending *api.Ending
 }
 
 // decide has the Organization accept a change of a User's Membership by compare-and-swap. change
@@ -39,6 +41,10 @@ func (h *Handler) decide(r *http.Request, scope *tenancy.Scope, intent httpmw.In
 		return decision{}, err
 	}
 	defer cancel()
+	d := decision{}
+	if intent.Reduces {
+		d.ending = h.Follow(r, user)
+	}
 	var sent v1alpha1.MembershipChange
 	var seen *v1alpha1.Membership
 	var judge api.Match
@@ -63,9 +69,10 @@ func (h *Handler) decide(r *http.Request, scope *tenancy.Scope, intent httpmw.In
 		return nil
 	})
 	if err != nil {
+		d.ending.Close()
 		return decision{}, err
 	}
-	d := decision{change: sent, generation: decided.Generation}
+	d.change, d.generation = sent, decided.Generation
 	if pending, ok := tenancy.ChangeOf(decided, user, workspaceIn(scope)); ok && tenancy.ChangeApplies(pending, seen) {
 		d.change, d.written = pending, tenancy.SameChange(pending, sent)
 	}
@@ -135,6 +142,7 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, scope *tenancy.S
 
 // changed answers with a Membership after a decision.
 func (h *Handler) changed(w http.ResponseWriter, r *http.Request, scope *tenancy.Scope, user string, d decision, match api.Match) error {
+	defer d.ending.Close()
 	if d.change.User != "" {
 		return h.finish(w, r, scope, http.StatusOK, d, match)
 	}
@@ -143,7 +151,7 @@ func (h *Handler) changed(w http.ResponseWriter, r *http.Request, scope *tenancy
 	if err != nil {
 		return err
 	}
-	return h.answer(w, r, scope, http.StatusOK, m)
+	return h.answer(w, r, scope, http.StatusOK, m, nil)
 }
 
 // finish waits until a change is carried out and answers with the Membership: with code, or with
@@ -165,12 +173,11 @@ func (h *Handler) finish(w http.ResponseWriter, r *http.Request, scope *tenancy.
 	}
 	switch {
 	case late || api.Async(r) && code == http.StatusCreated:
-		httpapi.Tag(w, m.ResourceVersion)
-		return httpapi.Write(w, http.StatusAccepted, h.viewOf(m))
+		return h.write(w, http.StatusAccepted, m, d.ending)
 	case !tenancy.CarriedOut(m, d.change):
 		return changedMeanwhile(m, match)
 	}
-	return h.answer(w, r, scope, code, m)
+	return h.answer(w, r, scope, code, m, d.ending)
 }
 
 // present reads the Membership of a User in the scope from kcp.
@@ -184,15 +191,29 @@ func (h *Handler) present(r *http.Request, scope *tenancy.Scope, user string) (*
 
 // removed waits until a removal is carried out and answers 204, or 202 if that takes too long.
 func (h *Handler) removed(w http.ResponseWriter, r *http.Request, scope *tenancy.Scope, user string, d decision, match api.Match) error {
-	code := http.StatusAccepted
-	if h.Until(r, refs(scope, user), func() bool { return h.carriedOut(scope, d) && h.Followed(scope.Org.UUID(), workspaceIn(scope), user) }) {
-		code = http.StatusNoContent
-	}
+	defer d.ending.Close()
+	late := !h.Until(r, refs(scope, user), func() bool {
+		if !h.carriedOut(scope, d) || !h.refused(scope, user) {
+			return false
+		}
+		d.ending.HubRefuses()
+		if !h.Followed(scope.Org.UUID(), workspaceIn(scope), user) {
+			return false
+		}
+		d.ending.KCPRefuses()
+		return true
+	})
 	if m, ok := h.member(scope, user); ok && m.UID == d.change.UID && m.Generation != d.change.Generation {
 		return changedMeanwhile(m, match)
 	}
-	w.WriteHeader(code)
-	return nil
+	return d.ending.Write(w, late)
+}
+
+// refused reports whether the gate has no row of the User that an ended Membership gave. Somebody may have
+// made another one since.
+func (h *Handler) refused(scope *tenancy.Scope, user string) bool {
+	_, again := h.member(scope, user)
+	return again || tenancy.Row(h.Views.Index(user), scope.Org.UUID(), workspaceIn(scope)) == nil
 }
 
 // carriedOut reports whether a change is done, or void because the Membership was changed by

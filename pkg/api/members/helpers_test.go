@@ -205,6 +205,11 @@ func (f *fixture) register(as v1alpha1.Registration) {
 
 // do sends a request with the tenant headers for its path.
 func (f *fixture) do(as, method, path, body string) apitest.Answer {
+	return f.call(as, method, path, body).Do(f.http)
+}
+
+// call is a call with the headers of its place.
+func (f *fixture) call(as, method, path, body string) apitest.Call {
 	call := apitest.Call{As: as, Method: method, Path: path, Body: body}
 	if rest, ok := strings.CutPrefix(path, "/api/orgs/"); ok {
 		call.Org, rest, _ = strings.Cut(rest, "/")
@@ -212,7 +217,7 @@ func (f *fixture) do(as, method, path, body string) apitest.Answer {
 			call.Workspace, _, _ = strings.Cut(rest, "/")
 		}
 	}
-	return call.Do(f.http)
+	return call
 }
 
 func (f *fixture) add(as, place, body string) apitest.Answer {

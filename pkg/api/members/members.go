@@ -192,12 +192,14 @@ func (h *Handler) answerExisting(w http.ResponseWriter, r *http.Request, scope *
 			return errs.New(errs.Conflict, "the membership of "+m.Spec.UserRef.Name+" is being changed at the moment; repeat the request afterwards")
 		}
 	}
-	return h.answer(w, r, scope, http.StatusOK, m)
+	return h.answer(w, r, scope, http.StatusOK, m, nil)
 }
 
 // answer waits until index and bindings follow the Membership and answers with it: with code,
-// or with 202 if they do not follow in time.
-func (h *Handler) answer(w http.ResponseWriter, r *http.Request, scope *tenancy.Scope, code int, m *v1alpha1.Membership) error {
+// or with 202 if they do not follow in time. ending is nil unless the request took rights.
+func (h *Handler) answer(
+	w http.ResponseWriter, r *http.Request, scope *tenancy.Scope, code int, m *v1alpha1.Membership, ending *api.Ending,
+) error {
 	user := m.Spec.UserRef.Name
 	workspace := workspaceIn(scope)
 	if !h.Until(r, refs(scope, user), func() bool {
@@ -206,13 +208,27 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, scope *tenancy.
 			return false
 		}
 		m = seen
-		return h.indexed(scope.Org.UUID(), workspace, seen) && h.Followed(scope.Org.UUID(), workspace, user) &&
-			seen.Status.ObservedGeneration == seen.Generation
+		if !h.indexed(scope.Org.UUID(), workspace, seen) {
+			return false
+		}
+		ending.HubRefuses()
+		if !h.Followed(scope.Org.UUID(), workspace, user) {
+			return false
+		}
+		ending.KCPRefuses()
+		return seen.Status.ObservedGeneration == seen.Generation
 	}) {
 		code = http.StatusAccepted
 	}
+	return h.write(w, code, m, ending)
+}
+
+// write answers with a Membership, and with the receipt of what it takes if the client asks for that.
+func (h *Handler) write(w http.ResponseWriter, code int, m *v1alpha1.Membership, ending *api.Ending) error {
+	view := h.viewOf(m)
+	view.Receipt = ending.Receipt(w)
 	httpapi.Tag(w, m.ResourceVersion)
-	return httpapi.Write(w, code, h.viewOf(m))
+	return httpapi.Write(w, code, view)
 }
 
 // refs are the references that a change of the User's Membership touches: the User, the

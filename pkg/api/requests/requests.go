@@ -283,15 +283,18 @@ func (h *Handler) decide(w http.ResponseWriter, r *http.Request, state v1alpha1.
 		Workspace: at.Workspace.UUID, Object: held.Spec.UserRef.Name, Reduces: state != v1alpha1.RequestApproved,
 		Facts: audit.Facts{Request: held.Name, Reason: in.Note},
 	}
+	ends := ""
 	if intent.Reduces {
-		intent.Facts.Sources = h.sourcesWithout(scope, held)
+		if intent.Facts.Sources = h.sourcesWithout(scope, held); intent.Facts.Sources != nil {
+			ends = held.Spec.UserRef.Name
+		}
 	} else {
 		intent.Facts = factsOf(held.Name, held.Spec)
 		intent.Facts.Reason = cmp.Or(in.Note, held.Spec.Reason)
 	}
 	d := tenancy.RequestDecision{State: state, By: scope.User, Note: in.Note, At: h.at()}
 	return api.Change[*v1alpha1.Organization]{
-		Intent: intent,
+		Intent: intent, Ends: ends,
 		Write: func(ctx context.Context, match api.Match) (*v1alpha1.Organization, error) {
 			if match != nil {
 				if err := match(held.ResourceVersion); err != nil {

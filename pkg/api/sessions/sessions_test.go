@@ -2,6 +2,7 @@ package sessions_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"testing"
 
@@ -134,6 +135,19 @@ func TestEnd_endsOneSession(t *testing.T) {
 		require.Zero(t, f.world.StillToCome(), "the answer waits for the caches")
 		require.Equal(t, []string{apitest.Admin}, f.rechecked)
 		f.call(p.as, http.MethodDelete, p.path+"/"+mine2).Refused(t, http.StatusNotFound)
+	}
+}
+
+func TestEnd_givesAReceipt(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{path + "/" + mine2, path + "?all=true"} {
+		f := newFixture(t)
+		a := apitest.Call{As: apitest.Admin, Method: http.MethodDelete, Path: at, Header: http.Header{"Prefer": {"return=representation"}}}.Do(f.http)
+		require.JSONEq(t, fmt.Sprintf(`{"streamsCut":%d,"hubRefusedAt":"2026-03-01T11:00:00Z","kcpRefusedAt":null}`, apitest.StreamsCut), a.Body)
+		require.Equal(t, http.StatusOK, a.Code)
+		require.Empty(t, f.world.Counting())
+		events := f.world.Events()
+		require.Equal(t, apitest.StreamsCut, events[len(events)-1].Facts.Receipt.StreamsCut)
 	}
 }
 

@@ -50,7 +50,7 @@ func (h *Handler) mark(w http.ResponseWriter, r *http.Request, code int, deleted
 		return err
 	}
 	return api.Change[*v1alpha1.User]{
-		Intent: httpmw.Intent{Reduces: deleted, SameSize: true, Object: target.Name},
+		Intent: httpmw.Intent{Reduces: deleted, SameSize: true, Object: target.Name}, Ends: target.Name,
 		Write: func(ctx context.Context, match api.Match) (*v1alpha1.User, error) {
 			return h.Store.ChangeUser(ctx, target, match, func(ctx context.Context, u *v1alpha1.User) (err error) {
 				requested := u.Status.DeletionRequestedAt

@@ -19,7 +19,7 @@ func (w *World) Deps(t testing.TB, store api.Store, newUUID string) api.Deps {
 	require.NoError(t, err)
 	return api.Deps{
 		Views: w, Store: store, Rights: w.Rights(), Scopes: httpmw.Scopes{Tenants: w, Creator: w.Creator()}, Tree: tree,
-		NewUUID: func() string { return newUUID }, Clock: clocktesting.NewFakePassiveClock(Epoch().Time),
+		NewUUID: func() string { return newUUID }, Clock: clocktesting.NewFakePassiveClock(Epoch().Time), Streams: w,
 		ExternalURL: HubURL, CA: func() []byte { return []byte("ca") },
 		DefaultOrgQuota: 10, DefaultWorkspaceQuota: 50, Graces: tenancy.Graces{Deletion: 720 * time.Hour, Expired: 24 * time.Hour},
 		CreateTimeout: time.Minute, FollowTimeout: time.Minute,

@@ -75,6 +75,8 @@ type World struct {
 	// events are those of the audit log. unaudited is the error of its writes.
 	events    []audit.Event
 	unaudited error
+	// counting are the callers whose streams are counted.
+	counting []string
 }
 
 // NewWorld returns a world with the objects and people above.
@@ -332,4 +334,29 @@ func (w *World) Cluster(id string) tenancy.Cluster {
 		}
 	}
 	return tenancy.Cluster{ID: id}
+}
+
+// StreamsCut is the number of streams of every caller that the end of a right cuts.
+const StreamsCut = 3
+
+// CountCut implements api.Streams.
+func (w *World) CountCut(caller, _ string) (taken func() int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.counting = append(w.counting, caller)
+	return func() int {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if i := slices.Index(w.counting, caller); i >= 0 {
+			w.counting = slices.Delete(w.counting, i, i+1)
+		}
+		return StreamsCut
+	}
+}
+
+// Counting are the callers whose streams are still counted.
+func (w *World) Counting() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.counting)
 }

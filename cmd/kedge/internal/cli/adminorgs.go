@@ -133,17 +133,19 @@ got elsewhere before are refused as well.`,
 			if err != nil {
 				return err
 			}
+			var receipt *rest.Receipt
 			done := "Signed " + args[0] + " out everywhere."
 			if all {
-				err = s.api.Admin().Sessions(args[0]).DeleteAll(cmd.Context())
+				receipt, err = s.api.Admin().Sessions(args[0]).EndAll(cmd.Context())
 			} else {
 				done = "Ended the session " + args[1] + " of " + args[0] + "."
-				_, err = s.api.Admin().Sessions(args[0]).Delete(cmd.Context(), args[1])
+				receipt, err = s.api.Admin().Sessions(args[0]).End(cmd.Context(), args[1])
 			}
 			if err != nil {
 				return adviseAdmin(err)
 			}
 			fmt.Fprintln(d.Err, done)
+			d.receipt(receipt)
 			return nil
 		},
 	}

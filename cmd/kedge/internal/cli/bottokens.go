@@ -86,20 +86,22 @@ func (b *bots) revokeTokenCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			var receipt *rest.Receipt
 			text := "Revoked all tokens of the bot."
 			if all {
 				if err := c.agreed(cmd.Context(), "Revoke all tokens of bot "+args[0]+"? Every program that works as it stops."); err != nil {
 					return err
 				}
-				err = w.BotTokens(bot).DeleteAll(cmd.Context())
+				receipt, err = w.BotTokens(bot).EndAll(cmd.Context())
 			} else {
 				text = "Revoked token " + args[1] + "."
-				_, err = w.BotTokens(bot).Delete(cmd.Context(), args[1])
+				receipt, err = w.BotTokens(bot).End(cmd.Context(), args[1])
 			}
 			if err != nil {
 				return err
 			}
 			fmt.Fprintln(b.Err, text)
+			b.receipt(receipt)
 			return nil
 		},
 	}

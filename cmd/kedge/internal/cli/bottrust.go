@@ -109,10 +109,12 @@ func (b *bots) removeTrustCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if _, err := w.BotTrust(bot).Delete(cmd.Context(), args[1]); err != nil {
+			receipt, err := w.BotTrust(bot).End(cmd.Context(), args[1])
+			if err != nil {
 				return err
 			}
 			fmt.Fprintf(b.Err, "Removed rule %s. The tokens that jobs got by it have ended.\n", args[1])
+			b.receipt(receipt)
 			return nil
 		},
 	}

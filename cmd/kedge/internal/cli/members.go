@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -245,11 +246,15 @@ func (m *members) setRoleCommand() *cobra.Command {
 			if cmd.Flags().Changed("sudo") {
 				body.Sudo = rest.Set(given.sudo)
 			}
-			changed, err := all.Update(cmd.Context(), args[0], body)
+			changed, err := all.Update(cmd.Context(), args[0], body, client.Representation())
 			if err != nil {
 				return m.unknown(explained(err, args[0]+" is", t.Org))
 			}
-			return m.show(changed, m.columns)
+			if err := m.show(changed, m.columns); err != nil {
+				return err
+			}
+			m.receipt(changed.Receipt)
+			return nil
 		},
 	}
 	if m.inWorkspace {
@@ -276,17 +281,21 @@ func (m *members) removeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			answer, err := all.Delete(cmd.Context(), args[0], cascading(cascade)...)
+			receipt, err := all.End(cmd.Context(), args[0], cascading(cascade)...)
 			if err != nil {
 				return m.notRemoved(explained(err, args[0]+" is", t.Org), t)
 			}
-			gone := endedIn(t, answer)
+			gone := endedIn(t, receipt)
 			gone.User = args[0]
 			text := fmt.Sprintf("Removed %s from the %s.", args[0], m.noun)
 			if gone.Phase != "" {
 				text = fmt.Sprintf("The removal of %s is still being carried out; to see who is left, run: %s list", args[0], m.command)
 			}
-			return m.tell(m.output, text, gone)
+			if err := m.tell(m.output, text, gone); err != nil {
+				return err
+			}
+			m.receipt(receipt)
+			return nil
 		},
 	}
 	m.output.flag(cmd)
@@ -329,12 +338,14 @@ type ended struct {
 	OrgUUID       string `json:"orgUUID"`
 	WorkspaceUUID string `json:"workspaceUUID,omitempty"`
 	Phase         string `json:"phase,omitempty"`
+	// Receipt is as the hub sent it. A hub of an earlier version sends none.
+	Receipt json.RawMessage `json:"receipt,omitempty"`
 }
 
 // endedIn is a membership that was removed.
-func endedIn(t target, answer *rest.Member) ended {
-	gone := ended{OrgUUID: t.Org, WorkspaceUUID: t.Workspace}
-	if answer.Code == http.StatusAccepted {
+func endedIn(t target, receipt *rest.Receipt) ended {
+	gone := ended{OrgUUID: t.Org, WorkspaceUUID: t.Workspace, Receipt: receipt.Raw}
+	if receipt.Code == http.StatusAccepted {
 		gone.Phase = "Terminating"
 	}
 	return gone

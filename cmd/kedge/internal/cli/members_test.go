@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -242,6 +243,50 @@ func TestARefusedRemovalSaysWhatStandsAgainstIt(t *testing.T) {
 			require.Equal(t, before, b.chosen(t), "what was not left stays chosen")
 		})
 	}
+}
+
+func TestReceiptsAreShown(t *testing.T) {
+	t.Parallel()
+	const (
+		receipt = `{"streamsCut":2,"hubRefusedAt":"2026-11-21T04:05:01.25Z","kcpRefusedAt":%s}`
+		hub     = "The hub refuses it since 2026-11-21T04:05:01.25Z and ended 2 open requests"
+		kcp     = ", kcp refuses it since 2026-11-21T04:05:01.5Z"
+	)
+	followed, judged := fmt.Sprintf(receipt, `"2026-11-21T04:05:01.5Z"`), fmt.Sprintf(receipt, "null")
+	for args, want := range map[string]struct{ route, body, shown string }{
+		"members remove bob":                            {"DELETE " + orgPath + "/members/bob", followed, hub + kcp},
+		"workspaces members remove bob":                 {"DELETE " + wsPath + "/members/bob", followed, hub + kcp},
+		"orgs leave":                                    {"DELETE " + orgPath + "/memberships/me", followed, hub + kcp},
+		"workspaces members set-role bob viewer":        {"PATCH " + wsPath + "/members/bob", `{"user":"bob","receipt":` + followed + `}`, hub + kcp},
+		"bots tokens revoke --all --yes " + botUUID:     {"DELETE " + botPath + "/tokens", judged, hub},
+		"bots tokens revoke " + botUUID + " " + tokenID: {"DELETE " + botPath + "/tokens/" + tokenID, judged, hub},
+		"bots delete --yes " + botUUID:                  {"DELETE " + botPath, judged, hub},
+		"sessions end " + sessionID:                     {"DELETE /api/users/me/sessions/" + sessionID, judged, hub},
+		"sessions end --all":                            {"DELETE /api/users/me/sessions", judged, hub},
+		"admin sessions end bob --all":                  {"DELETE /api/admin/users/bob/sessions", judged, hub},
+	} {
+		t.Run(args, func(t *testing.T) {
+			t.Parallel()
+			b := newBed(t)
+			b.inWorkspace(t)
+			calls := b.record(t, want.route, http.StatusOK, want.body)
+			code, _, errOut := b.run(t, strings.Fields(args)...)
+			require.Zero(t, code, errOut)
+			require.Len(t, *calls, 1)
+			require.Contains(t, errOut, want.shown+".\n")
+		})
+	}
+}
+
+func TestMembersRemove_printsTheReceiptAsJSON(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.inWorkspace(t)
+	b.record(t, "DELETE "+orgPath+"/members/bob", http.StatusAccepted, `{"streamsCut":0,"hubRefusedAt":null,"kcpRefusedAt":null}`)
+	code, out, errOut := b.run(t, "members", "remove", "bob", "-o", "json")
+	require.Zero(t, code, errOut)
+	require.JSONEq(t, `{"user":"bob","orgUUID":"`+orgUUID+`","phase":"Terminating","receipt":{"streamsCut":0,"hubRefusedAt":null,"kcpRefusedAt":null}}`, out)
+	require.NotContains(t, errOut, "refuses it since")
 }
 
 func TestANameThatWouldMakeAnotherPathIsNeverSent(t *testing.T) {

@@ -15,7 +15,7 @@ type orgs = kind[rest.Org, rest.CreateRequest, rest.UpdateOrgRequest]
 // tenantOf are the requests about one tenant.
 type tenantOf[T any] interface {
 	Undelete(ctx context.Context) (*T, error)
-	Leave(ctx context.Context, options ...client.Option) (*rest.Member, error)
+	Leave(ctx context.Context, options ...client.Option) (*rest.Receipt, error)
 }
 
 func (a *app) orgsCommand() *cobra.Command {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
@@ -213,10 +214,13 @@ func (r *resource[T, C]) deleting(cmd *cobra.Command, question, done string) *co
 		if err := ask.agreed(cmd.Context(), fmt.Sprintf(question, args[0])); err != nil {
 			return err
 		}
-		if _, err := c.Delete(cmd.Context(), name); err != nil {
+		gone, err := c.Delete(cmd.Context(), name, client.Representation())
+		if err != nil {
 			return r.failed(err)
 		}
 		fmt.Fprintf(r.Err, done, args[0])
+		// What gives no right has no receipt.
+		r.receipt(new(as[rest.Receipt](*gone)))
 		return nil
 	}
 	return ask.first(cmd)

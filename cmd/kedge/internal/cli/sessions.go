@@ -64,10 +64,12 @@ func (a *app) endSessionCommand() *cobra.Command {
 			if all {
 				return s.endAll(cmd.Context())
 			}
-			if _, err := s.api.Sessions().Delete(cmd.Context(), args[0]); err != nil {
+			receipt, err := s.api.Sessions().End(cmd.Context(), args[0])
+			if err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(a.Out, "Ended the session %s.\n", args[0])
+			a.receipt(receipt)
 			return err
 		},
 	}
@@ -77,7 +79,8 @@ func (a *app) endSessionCommand() *cobra.Command {
 
 // endAll signs out everywhere and forgets the login, unless that has a static token.
 func (s *session) endAll(ctx context.Context) error {
-	if err := s.api.Sessions().DeleteAll(ctx); err != nil {
+	receipt, err := s.api.Sessions().EndAll(ctx)
+	if err != nil {
 		return err
 	}
 	if s.login.Secret != "" {
@@ -85,6 +88,7 @@ func (s *session) endAll(ctx context.Context) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(s.app.Out, "Signed out of %s everywhere.\n", s.login.Server)
+	_, err = fmt.Fprintf(s.app.Out, "Signed out of %s everywhere.\n", s.login.Server)
+	s.app.receipt(receipt)
 	return err
 }

@@ -294,17 +294,18 @@ func (k *kind[T, C, U]) leaveCommand(long, example string) *cobra.Command {
 				return err
 			}
 			t := k.at(org, uuid)
-			m, err := k.one(s, t).Leave(cmd.Context(), cascading(cascade)...)
+			receipt, err := k.one(s, t).Leave(cmd.Context(), cascading(cascade)...)
 			if err != nil {
 				return explained(err, "you are", t.Org)
 			}
-			left, text := endedIn(t, m), "Left %s %s."
-			if m.Code == http.StatusAccepted {
+			left, text := endedIn(t, receipt), "Left %s %s."
+			if receipt.Code == http.StatusAccepted {
 				text = "Leaving %s %s; the hub is still carrying it out."
 			}
 			if err := k.tell(k.output, fmt.Sprintf(text, k.noun, called), left); err != nil {
 				return err
 			}
+			k.receipt(receipt)
 			return s.forget(cmd.Context(), t)
 		},
 	}
