@@ -37,6 +37,8 @@ type Identity struct {
 	// Groups are the groups in the credential, with their prefix. They are compared with
 	// --admin-group.
 	Groups []string
+	// GroupsKnown is true if the credential says which groups there are, also if it says none.
+	GroupsKnown bool
 	// IssuedAt is when the credential was issued. It is zero if the credential does not say.
 	IssuedAt time.Time
 	// ExpiresAt is when the credential expires. It is zero if the credential does not say.

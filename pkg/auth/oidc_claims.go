@@ -178,6 +178,7 @@ func (o *OIDC) identity(c claims) (*Identity, error) {
 	if !ok || len(groups) > maxGroups {
 		return nil, errs.New(errs.Forbidden, "the groups in the token are not a list of at most 1000 strings; ask the operator")
 	}
+	_, id.GroupsKnown = c[o.config.GroupsClaim]
 	for _, group := range groups {
 		group = o.config.UsernamePrefix + group
 		if ReservedName(group) {

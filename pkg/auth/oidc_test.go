@@ -95,7 +95,7 @@ func TestOIDC_derivesTheIdentity(t *testing.T) {
 	now := i.clock.Now()
 	require.Equal(t, &auth.Identity{
 		Kind: auth.Person, Issuer: i.URL(), Subject: "alice", Username: "kedge:alice", PreferredUsername: "alice",
-		Email: "alice@example.com", VerifiedEmail: "alice@example.com", DisplayName: "Alice", Groups: []string{"kedge:dev", "kedge:ops"},
+		Email: "alice@example.com", VerifiedEmail: "alice@example.com", DisplayName: "Alice", Groups: []string{"kedge:dev", "kedge:ops"}, GroupsKnown: true,
 		IssuedAt: now.Local(), ExpiresAt: now.Add(time.Hour).Local(), Credential: id.Credential,
 	}, id)
 	one, ok, err := i.Authenticate(t.Context(), i.Token(oidctest.Claims{"groups": "dev", "email_verified": false}))

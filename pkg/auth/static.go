@@ -120,7 +120,7 @@ func (t *staticTable) add(record []string) error {
 	t.uids[username] = uid
 	id := &Identity{
 		Kind: Person, Issuer: StaticIssuer, Subject: username, Username: username,
-		PreferredUsername: username, DisplayName: username,
+		PreferredUsername: username, DisplayName: username, GroupsKnown: true,
 	}
 	if strings.Contains(username, "@") {
 		id.Email = username

@@ -28,7 +28,7 @@ func TestStaticTokens_readAsKubeAPIServerDoes(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, &auth.Identity{
 		Kind: auth.Person, Issuer: auth.StaticIssuer, Subject: "alice", Username: "alice",
-		PreferredUsername: "alice", DisplayName: "alice", Groups: []string{"dev", "ops"},
+		PreferredUsername: "alice", DisplayName: "alice", Groups: []string{"dev", "ops"}, GroupsKnown: true,
 		Credential: "8766b9cb08e6040b704f1e3ee1e186efccf2635b1d2634d6525333007e6aeae1",
 	}, id)
 	id, ok, _ = tokens.Authenticate(t.Context(), "secret-b")

@@ -70,6 +70,9 @@ type Authentication struct {
 	Sessions Sessions
 	// SignUp creates the User of a new identity. If it is nil, unknown people are refused.
 	SignUp SignUp
+	// Hear takes note of the groups in a credential of a person. It must be fast where they are known. If it is
+	// nil, nobody does. An error means that groups which ended could not be noted.
+	Hear   func(ctx context.Context, u *v1alpha1.User, id *auth.Identity) error
 	Admins Admins
 	// Auditors are approved like everybody else.
 	Auditors Admins
@@ -196,8 +199,23 @@ func notVerified(err error) error {
 }
 
 // UserOf returns the User of an identity. It signs an unknown person up if SignUp is set. The context
-// can present an Invitation.
+// can present an Invitation. It has the groups of the identity noted.
 func (a *Authentication) UserOf(ctx context.Context, id *auth.Identity) (*v1alpha1.User, error) {
+	user, err := a.userOf(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return user, a.hear(ctx, user, id)
+}
+
+func (a *Authentication) hear(ctx context.Context, u *v1alpha1.User, id *auth.Identity) error {
+	if a.Hear == nil || !id.GroupsKnown {
+		return nil
+	}
+	return a.Hear(ctx, u, id)
+}
+
+func (a *Authentication) userOf(ctx context.Context, id *auth.Identity) (*v1alpha1.User, error) {
 	user, ok := a.People.ByIdentity(id.Issuer, id.Subject)
 	switch {
 	case a.SignUp == nil && !ok:

@@ -70,6 +70,11 @@ func (a *Authentication) byCookie(r *http.Request, cookies []*http.Cookie) (*Cal
 		Email: user.Spec.Email, DisplayName: user.Spec.DisplayName, Groups: groups, Credential: credential, ExpiresAt: s.Spec.ExpiresAt.Time,
 		VerifiedEmail: tenancy.SessionEmail(s, a.Clock.Now()),
 	}}
+	if caller.Identity.GroupsKnown = user.Spec.Issuer == auth.StaticIssuer; caller.Identity.GroupsKnown {
+		if err := a.hear(r.Context(), user, caller.Identity); err != nil {
+			return nil, err
+		}
+	}
 	if a.SignUp != nil && user.Spec.Registration == v1alpha1.RegistrationPending && a.Admins.Has(caller.Identity) {
 		var err error
 		if caller.User, err = a.SignUp(r.Context(), caller.Identity, true); err != nil {

@@ -101,6 +101,8 @@
 //     are not counted.
 //   - kedge_bot_tokens_issued_total: tokens of bots that were issued.
 //   - kedge_bot_tokens_revoked_total: tokens of bots that were revoked by a request.
+//   - kedge_groups_heard_total{result}: credentials with newer groups of a person, by what followed: gained, lost,
+//     same or error.
 //   - kedge_access_requests_total{event}: requests for rights that were made, approved, denied, withdrawn or ended early.
 //   - kedge_invitations_total{event}: invitations that were made, accepted, declined or revoked.
 //   - kedge_etcd_size_bytes: size of the database file of the embedded etcd in bytes, which counts

@@ -61,7 +61,11 @@ func (a *assembly) api(serving context.Context) error {
 	v.OnOutage(a.revocation.RecheckAll)
 	s := store.New(a.writers(), c.Tree, a.clusters.Users, a.clusters.Orgs)
 	spares := store.NewSpares(s, v.SparesIn, a.spareHash, a.clock.Now)
-	if a.sessions, err = a.newSessions(s); err != nil {
+	hear, err := a.hear(s)
+	if err != nil {
+		return err
+	}
+	if a.sessions, err = a.newSessions(s, hear); err != nil {
 		return err
 	}
 	a.uses = httpmw.NewUses(a.sessions.Touch)
@@ -71,6 +75,7 @@ func (a *assembly) api(serving context.Context) error {
 		Tokens: limits.Authenticator(authenticators, c.Limits.FailedAuthenticationsPerPeer, func(hash string) bool { return len(v.SessionsOfToken(hash)) > 0 }), People: v, Sessions: v,
 		SignUp: a.auditor.SignUp(store.NewSignUp(s, v, a.reservedName, personalSpares(c, spares)), v, c.Registration,
 			limits.SignUps(c.Limits.SignUpsPerPeer, c.Limits.SignUps), invited.Vouch),
+		Hear:     hear,
 		Admins:   httpmw.Admins{Users: c.AdminUsers, Groups: c.AdminGroups},
 		Auditors: httpmw.Admins{Users: c.AuditorUsers, Groups: c.AuditorGroups}, SessionIdleTimeout: c.Sessions.IdleTimeout, Used: a.uses.Record, Clock: a.clock,
 	}

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/bots"
 	"github.com/faroshq/kedge-hub/pkg/api/login"
 	"github.com/faroshq/kedge-hub/pkg/auth"
@@ -15,6 +16,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
+	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
 	"github.com/faroshq/kedge-hub/pkg/store"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
@@ -105,12 +107,32 @@ func (a *assembly) sessionKeys(starting context.Context) (*session.Keyring, erro
 	return session.NewKeyring(keys, rand.Reader)
 }
 
+// hear takes note of the groups of a person.
+type hear = func(context.Context, *v1alpha1.User, *auth.Identity) error
+
+// hear returns what takes note of the groups of people.
+func (a *assembly) hear(s *store.Store) (hear, error) {
+	groups, err := store.NewGroups(store.GroupsConfig{
+		Store: s, People: a.views, Room: a.hub.storage.AdmitCreation, Now: transport.Current(a.clock).Now,
+		MaxAge: a.hub.config.GroupMaxAge, Metrics: a.hub.registry,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, u *v1alpha1.User, id *auth.Identity) error {
+		if !id.GroupsKnown {
+			return nil
+		}
+		return groups.Hear(ctx, u, tenancy.HeardGroups{Groups: id.Groups, IssuedAt: id.IssuedAt})
+	}, nil
+}
+
 // newSessions returns the service of sessions.
-func (a *assembly) newSessions(s *store.Store) (*session.Service, error) {
+func (a *assembly) newSessions(s *store.Store, heard hear) (*session.Service, error) {
 	o := a.hub.config.Sessions
 	c := session.Config{
 		Keys: a.keyring, Sessions: s, Grants: s, Devices: sparingDevices{s, a.hub.storage.AdmitCreation}, Users: s,
-		Room:        a.hub.storage.AdmitCreation,
+		Heard: heard, Room: a.hub.storage.AdmitCreation,
 		IdleTimeout: o.IdleTimeout, MaxAge: o.MaxAge, Clock: a.clock, Random: rand.Reader, Metrics: a.hub.registry,
 	}
 	if a.oidc != nil {

@@ -224,7 +224,7 @@ func (a *assembly) newApplier(starting, below context.Context, r *restored) (*re
 		return nil, err
 	}
 	s := store.New(a.writers(), a.hub.config.Tree, a.clusters.Users, a.clusters.Orgs)
-	sessions, err := a.newSessions(s)
+	sessions, err := a.newSessions(s, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -77,6 +77,11 @@ func (s *Service) renew(ctx context.Context, held *v1alpha1.Session, user *v1alp
 				return storedToken{}, err
 			}
 		}
+		if err == nil && s.Heard != nil {
+			if err := s.Heard(ctx, user, given.Identity); err != nil {
+				return storedToken{}, failure(err)
+			}
+		}
 		if err == nil {
 			return s.storeToken(ctx, held, given)
 		}

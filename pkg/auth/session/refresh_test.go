@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/auth"
 	"github.com/faroshq/kedge-hub/pkg/auth/session"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/test/doubles/kcpfake"
@@ -46,6 +47,27 @@ func TestRefresh_asksTheProviderOnceForTwentyAtOnce(t *testing.T) {
 	require.Equal(t, 1, f.provider.asked())
 	require.Len(t, f.sessionOf(tokens.Secret).Spec.Tokens, 2)
 	f.requireNoneStored(got[0].IDToken, got[0].Secret, f.provider.valid["alice"])
+}
+
+// Who leaves a group loses it with the refresh, before the token is handed out.
+func TestRefresh_tellsWhatTheProviderSaysNow(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	tokens := f.login("alice")
+	var heard []string
+	var failure error
+	f.Heard = func(_ context.Context, u *v1alpha1.User, id *auth.Identity) error {
+		heard = append(heard, u.Name+" "+id.Subject)
+		return failure
+	}
+	f.pass(56 * time.Minute)
+	failure = errs.New(errs.Unavailable, "kcp is away")
+	_, err := f.Refresh(t.Context(), tokens.Secret)
+	require.True(t, errs.Is(err, errs.Unavailable))
+	failure = nil
+	_, err = f.Refresh(t.Context(), tokens.Secret)
+	require.NoError(t, err)
+	require.Equal(t, []string{"alice alice", "alice alice"}, heard)
 }
 
 func TestRefresh_handsTheTokenOutAgainWhileItIsFresh(t *testing.T) {

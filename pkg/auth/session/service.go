@@ -67,6 +67,8 @@ type Config struct {
 	// IdleTimeout and MaxAge end a Session that is not used, and every Session.
 	IdleTimeout time.Duration
 	MaxAge      time.Duration
+	// Heard is told of an identity that the provider has renewed. It may be nil.
+	Heard func(ctx context.Context, u *v1alpha1.User, id *auth.Identity) error
 	// Room returns an error while only what ends something is written. It may be nil.
 	Room func() error
 	// Clock is that of kcp, which all replicas share.

@@ -57,7 +57,8 @@ func (o *OIDCOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&o.ExtraAudiences, "oidc-extra-audience", o.ExtraAudiences, "Another client ID whose ID tokens are accepted, such as that of kubelogin. Can be repeated.")
 	fs.StringVar(&o.UsernameClaim, "oidc-username-claim", o.UsernameClaim, "Claim that, after --oidc-username-prefix, is the username in kcp. With email, the token must have email_verified.")
 	fs.StringVar(&o.UsernamePrefix, "oidc-username-prefix", o.UsernamePrefix, "Prefix of usernames and groups of ID tokens, so that they are never equal to others.")
-	fs.StringVar(&o.GroupsClaim, "oidc-groups-claim", o.GroupsClaim, "Claim with the groups of a person, for --admin-group and --auditor-group. Without it groups are ignored.")
+	fs.StringVar(&o.GroupsClaim, "oidc-groups-claim", o.GroupsClaim,
+		"Claim with the groups of a person, for --admin-group and --auditor-group, and for the mappings of groups of organizations. Without it groups are ignored.")
 	fs.StringArrayVar(&o.RequiredClaims, "oidc-required-claim", o.RequiredClaims, "Claim that an ID token must have, as key=value. Can be repeated.")
 }
 

@@ -94,6 +94,7 @@ type Options struct {
 	// PersonalOrgRole (--personal-org-role) is the role of Users in their personal
 	// Organization: admin or member. Default admin.
 	PersonalOrgRole v1alpha1.Role
+	GroupOptions
 	// AuditLogFile (--audit-log-file) is the file that audit events about rights are appended to; the
 	// file of proxied writes is beside it, and "-" is the standard output. Default
 	// {data-dir}/audit/rights.jsonl, beside writes.jsonl.
@@ -168,6 +169,7 @@ func New() *Options {
 		PersonalOrgs:          true,
 		PortalOptions:         PortalOptions{Portal: true},
 		PersonalOrgRole:       v1alpha1.RoleAdmin,
+		GroupOptions:          GroupOptions{GroupMaxAge: 24 * time.Hour},
 		CreateTimeout:         10 * time.Second,
 		DrainTimeout:          20 * time.Second,
 		OIDC:                  newOIDCOptions(),
@@ -214,6 +216,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Registration, "registration", o.Registration, "Who can sign up: open for everybody with a valid token, approval for people whom a platform admin approves, closed for nobody. With approval and closed, people with an open invitation sign up, too, and are approved. People who were rejected stay rejected.")
 	fs.BoolVar(&o.PersonalOrgs, "personal-orgs", o.PersonalOrgs, "Create a personal organization for everybody who signs up.")
 	fs.StringVar((*string)(&o.PersonalOrgRole), "personal-org-role", string(o.PersonalOrgRole), "Role of people in their personal organization: admin or member.")
+	o.GroupOptions.addFlags(fs)
 	fs.StringVar(&o.AuditLogFile, "audit-log-file", o.AuditLogFile, "File to which audit events about rights are appended, one JSON object per line; proxied writes go to a file with -writes before its extension. - is the standard output, for both. If it cannot be written, only changes that take rights away are carried out. Without it the files are rights.jsonl and writes.jsonl in audit/ of --data-dir.")
 	fs.StringVar(&o.WorkspaceTemplate, "workspace-template", o.WorkspaceTemplate, "Directory of manifests (.yaml, .yml, .json) that the hub applies in every workspace: APIBindings with the claims that they accept, and further objects. See config/example-template/workspace. Without it nothing is bound.")
 	fs.DurationVar(&o.CreateTimeout, "create-timeout", o.CreateTimeout, "Time that a create request waits until the object is ready before it answers 202.")
@@ -323,6 +326,7 @@ func (o Options) Complete() (Config, error) {
 	if !slices.Contains([]string{httpmw.RegistrationOpen, httpmw.RegistrationApproval, httpmw.RegistrationClosed}, o.Registration) {
 		fail("registration", "%q is not open, approval or closed", o.Registration)
 	}
+	o.GroupOptions.complete(fail)
 	if !o.PersonalOrgRole.AtLeast(v1alpha1.RoleMember) {
 		fail("personal-org-role", "%q is not admin or member", o.PersonalOrgRole)
 	}
