@@ -65,6 +65,8 @@ type Settings struct {
 	// BindableClusterRoles are the names of ClusterRoles that Memberships can bind whatever
 	// their rules are.
 	BindableClusterRoles []string
+	// GroupMaxAge is for how long groups count after the issue of the credential that says them.
+	GroupMaxAge time.Duration
 	// SessionIdleTimeout is the time without a use after which a Session ends.
 	SessionIdleTimeout time.Duration
 	// CIIssuers are the identity providers whose jobs Bots may trust.

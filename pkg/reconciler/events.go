@@ -29,6 +29,11 @@ func RightsOfUser(u *v1alpha1.User) any {
 	return []any{u.Spec.RBACIdentity, u.Spec.Registration, u.Status.DeletionRequestedAt}
 }
 
+// GroupsOfUser are the fields of a User that the parts of Memberships by groups follow from.
+func GroupsOfUser(u *v1alpha1.User) any {
+	return []any{u.Spec.Groups, u.Spec.Registration, u.Status.DeletionRequestedAt}
+}
+
 // Existence is for what follows from an object being there, or being deleted, alone.
 func Existence[T any](T) any { return nil }
 

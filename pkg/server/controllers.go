@@ -70,6 +70,7 @@ func settings(c Config, k clock.WithTicker, spareHash string, full func() bool) 
 		PersonalOrgs: c.PersonalOrgs, PersonalOrgRole: c.PersonalOrgRole,
 		Billing: billingRules(c, nil).Initial(), Template: c.Template,
 		Spares:               reconciler.Spares{Organizations: c.Spares.Organizations, Workspaces: c.Spares.Workspaces, Hash: spareHash, Full: full},
+		GroupMaxAge:          c.GroupMaxAge,
 		BindableClusterRoles: c.BindableClusterRoles, SessionIdleTimeout: c.Sessions.IdleTimeout, CIIssuers: c.CI.Issuers,
 	}
 }

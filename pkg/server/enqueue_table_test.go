@@ -87,6 +87,9 @@ func TestControllers_enqueueWhatAChangeTouches(t *testing.T) {
 		{name: "Change of an AccessRequest accepted", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) {
 			o.Spec.RequestChanges = []v1alpha1.RequestChange{{Name: "r1"}}
 		}), want: "organization orgs|acme"},
+		{name: "Group mapped", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) {
+			o.Spec.Groups = []v1alpha1.GroupMapping{{ID: "g1", Group: "kedge:dev"}}
+		}), want: "organization orgs|acme"},
 		{name: "Organization annotated", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) {
 			o.Annotations[v1alpha1.OperationAnnotation] = v1alpha1.OperationReconcile
 		}), want: "organization orgs|acme"},

@@ -145,6 +145,7 @@ func (c *comparison) organizations() {
 		}
 		c.apis(d, c.orgAPIs, org.ClusterID)
 		c.admins(org)
+		c.groups(org)
 		var existing []string
 		for _, ws := range c.Views.Workspaces(org.UUID()) {
 			existing = append(existing, ws.UUID)

@@ -115,6 +115,26 @@ func (c *comparison) membership(m *v1alpha1.Membership) {
 	}
 }
 
+// groups compares the parts of Memberships that come by groups of the identity provider with the mappings and with what
+// is known of the groups of people.
+func (c *comparison) groups(org tenancy.Org) {
+	changes, _, _ := tenancy.Grouped{
+		Organization: org.Organization, Memberships: c.Views.MembershipsIn(org.ClusterID), With: c.Views.WithGroup, User: c.Views.ByName,
+		Full:      func() bool { return false },
+		Workspace: func(uuid string) bool { _, ok := c.Views.Workspace(org.UUID(), uuid); return ok },
+		Count:     func(user string) int { return len(c.Views.MembershipsOf(user)) }, MaxAge: c.Settings.GroupMaxAge, Now: c.now,
+	}.Decide()
+	for _, change := range changes {
+		if pending, ok := tenancy.ChangeOf(org.Organization, change.User, change.Workspace); ok && tenancy.SameChange(pending, change) {
+			continue
+		}
+		c.add(Difference{
+			Kind: KindMembership, Place: c.place(org.ClusterID), Name: tenancy.MembershipName(change.User, change.Workspace),
+			Wanted: "what the groups of " + change.User + " give", Found: "something else",
+		}.healedBy("organization", c.Organization(org.UUID())))
+	}
+}
+
 // admins looks for an admin of an Organization. Nobody can remove the last one.
 func (c *comparison) admins(org tenancy.Org) {
 	own := c.Views.MembershipsAt(org.ClusterID, "")

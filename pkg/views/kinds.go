@@ -23,7 +23,7 @@ func (v *Views) watchTenancy(c Config) {
 		belongs: in(c.Users), transform: t.user, indexes: v.people.indexes(), change: v.people.change, refs: userRefs,
 	})
 	v.Organizations = newKind(v, c.Clients, "organizations", row[*v1alpha1.Organization]{
-		belongs: in(c.Orgs), indexes: []indexed[*v1alpha1.Organization]{v.creators}, change: v.topology.organization, refs: v.organizationRefs,
+		belongs: in(c.Orgs), indexes: []indexed[*v1alpha1.Organization]{v.creators, v.mappings}, change: v.topology.organization, refs: v.organizationRefs,
 	})
 	v.Memberships = newKind(v, c.Clients, "memberships", row[*v1alpha1.Membership]{
 		transform: t.membership, encode: encodeMembership, change: v.memberships.membership, refs: v.membershipRefs,

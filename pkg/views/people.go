@@ -18,6 +18,7 @@ type identity struct{ issuer, subject string }
 type people struct {
 	names, usernames *index[string, *v1alpha1.User]
 	identities       *index[identity, *v1alpha1.User]
+	groups           *index[v1alpha1.GroupHash, *v1alpha1.User]
 	// listed caches all Users, so that a search does not hold a lock. It holds as long as there is no
 	// other change.
 	listed  atomic.Pointer[listed]
@@ -36,11 +37,17 @@ func newPeople() *people {
 		identities: newIndex(func(u *v1alpha1.User) []identity {
 			return []identity{{u.Spec.Issuer, u.Spec.Subject}}
 		}),
+		groups: newIndex(func(u *v1alpha1.User) []v1alpha1.GroupHash {
+			if u.Spec.Groups == nil {
+				return nil
+			}
+			return u.Spec.Groups.Hashes
+		}),
 	}
 }
 
 func (p *people) indexes() []indexed[*v1alpha1.User] {
-	return []indexed[*v1alpha1.User]{p.names, p.usernames, p.identities}
+	return []indexed[*v1alpha1.User]{p.names, p.usernames, p.identities, p.groups}
 }
 
 func (p *people) change(_ string, _, _ *v1alpha1.User) { p.changes.Add(1) }
@@ -58,6 +65,9 @@ func (p *people) ByUsername(rbacIdentity string) (*v1alpha1.User, bool) {
 
 // ByName finds a User by metadata.name.
 func (p *people) ByName(name string) (*v1alpha1.User, bool) { return p.names.one(name) }
+
+// WithGroup returns the Users with a group, according to their newest credentials, in no order.
+func (p *people) WithGroup(hash v1alpha1.GroupHash) []*v1alpha1.User { return p.groups.all(hash) }
 
 // SearchPeople returns active Users with query in their name or display name: at most limit,
 // ordered by name.

@@ -1,6 +1,7 @@
 package views
 
 import (
+	"slices"
 	"sync"
 
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
@@ -75,6 +76,17 @@ func newCreators() *index[string, *v1alpha1.Organization] {
 			return nil
 		}
 		return []string{by}
+	})
+}
+
+func newMappings() *index[v1alpha1.GroupHash, *v1alpha1.Organization] {
+	return newIndex(func(o *v1alpha1.Organization) []v1alpha1.GroupHash {
+		var hashes []v1alpha1.GroupHash
+		for _, m := range o.Spec.Groups {
+			hashes = append(hashes, tenancy.HashGroup(m.Group))
+		}
+		slices.Sort(hashes)
+		return slices.Compact(hashes)
 	})
 }
 

@@ -39,6 +39,12 @@ func (t *transform) user(u *v1alpha1.User) {
 	share(&u.Spec.Issuer)
 	share(&u.Spec.Registration)
 	u.Spec.Subject = within(u.Spec.RBACIdentity, u.Spec.Subject)
+	if u.Spec.Groups != nil {
+		u.Spec.Groups.Hashes = exact(u.Spec.Groups.Hashes)
+		for i := range u.Spec.Groups.Hashes {
+			share(&u.Spec.Groups.Hashes[i])
+		}
+	}
 	transformStatus(&u.Status.CommonStatus)
 }
 

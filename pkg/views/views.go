@@ -105,6 +105,7 @@ type Views struct {
 	invitations
 	catalog
 	creators *index[string, *v1alpha1.Organization]
+	mappings *index[v1alpha1.GroupHash, *v1alpha1.Organization]
 	enabled  *index[v1alpha1.APIExportRef, *kcpapisv1alpha2.APIBinding]
 
 	clusters Clusters
@@ -121,7 +122,7 @@ func New(c Config) (*Views, error) {
 	v := &Views{
 		people: newPeople(), topology: newTopology(c.Clusters, newExpiry(c.Clock)), spares: newSpares(c.Orgs), memberships: newMemberships(newExpiry(c.Clock)),
 		sessions: newSessions(), bots: newBots(), invitations: newInvitations(),
-		creators: newCreators(), enabled: newEnabled(), clusters: c.Clusters, metrics: newMetrics(),
+		creators: newCreators(), mappings: newMappings(), enabled: newEnabled(), clusters: c.Clusters, metrics: newMetrics(),
 	}
 	v.catalog = newCatalog(v.topology, c.Providers)
 	v.watchTenancy(c)
@@ -168,6 +169,14 @@ func (v *Views) Index(user string) []v1alpha1.MembershipIndexEntry {
 // soft-deleted ones included, the personal one not (O-5).
 func (v *Views) OrgsCreatedBy(user string) (uuids []string) {
 	for _, o := range v.creators.all(user) {
+		uuids = append(uuids, o.Name)
+	}
+	return uuids
+}
+
+// OrgsMapping returns the UUIDs of the Orgs that map a group, in no order.
+func (v *Views) OrgsMapping(hash v1alpha1.GroupHash) (uuids []string) {
+	for _, o := range v.mappings.all(hash) {
 		uuids = append(uuids, o.Name)
 	}
 	return uuids

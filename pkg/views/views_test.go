@@ -135,6 +135,31 @@ func TestPeople_areFoundByIdentityAndName(t *testing.T) {
 	require.Equal(t, "impostor", got.Name, "as on a replica that starts now")
 }
 
+func TestGroups_findPeopleAndOrgs(t *testing.T) {
+	t.Parallel()
+	v := newViews(t)
+	dev, ops := tenancy.HashGroup("kedge:dev"), tenancy.HashGroup("kedge:ops")
+	bob := user("u", "bob", "1", 1)
+	bob.Spec.Groups = &v1alpha1.UserGroups{Hashes: []v1alpha1.GroupHash{dev}}
+	v.Users.handle(nil, bob)
+	require.Equal(t, []*v1alpha1.User{bob}, v.WithGroup(dev))
+	left := bob.DeepCopy()
+	left.Spec.Groups.Hashes = nil
+	v.Users.handle(bob, left)
+	require.Empty(t, v.WithGroup(dev))
+
+	o := at("o", &v1alpha1.Organization{})
+	o.Name = "acme"
+	o.Spec.Groups = []v1alpha1.GroupMapping{{ID: "1", Group: "kedge:dev"}, {ID: "2", Group: "kedge:dev", Workspace: "w"}, {ID: "3", Group: "kedge:ops"}}
+	v.Organizations.handle(nil, o)
+	require.Equal(t, []string{"acme"}, v.OrgsMapping(dev))
+	unmapped := o.DeepCopy()
+	unmapped.Spec.Groups = o.Spec.Groups[:2]
+	v.Organizations.handle(o, unmapped)
+	require.Empty(t, v.OrgsMapping(ops))
+	require.Equal(t, []string{"acme"}, v.OrgsMapping(dev))
+}
+
 func TestPeople_areFoundByUsername(t *testing.T) {
 	t.Parallel()
 	v := newViews(t)

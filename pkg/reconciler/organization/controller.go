@@ -30,7 +30,10 @@ func NewController(d reconciler.Deps, followed func(org, workspace, user string)
 
 	d.Views.Organizations.OnChange(func(o views.Change[*v1alpha1.Organization]) {
 		ends := o.Ends(func(o *v1alpha1.Organization) any {
-			return []any{o.Status.DeletionRequestedAt, o.Spec.DefaultAccess, o.Spec.MembershipChanges, o.Spec.BotChanges, o.Spec.InvitationChanges, o.Spec.RequestChanges}
+			return []any{
+				o.Status.DeletionRequestedAt, o.Spec.DefaultAccess, o.Spec.MembershipChanges, o.Spec.BotChanges, o.Spec.InvitationChanges,
+				o.Spec.RequestChanges, o.Spec.Groups,
+			}
 		})
 		reconciler.Enqueue(c, ends)(d.Organization(o.Object().Name))
 	})
@@ -62,6 +65,27 @@ func NewController(d reconciler.Deps, followed func(org, workspace, user string)
 	d.Views.Memberships.OnChange(func(m views.Change[*v1alpha1.Membership]) {
 		if m.Differs(func(m *v1alpha1.Membership) any { return m.Spec.Extra }) {
 			enqueueCluster(m.Cluster())
+		}
+	})
+	// What groups give follows from the groups of people, and from whether they are active.
+	d.Views.Users.OnChange(func(u views.Change[*v1alpha1.User]) {
+		if !u.Differs(reconciler.GroupsOfUser) {
+			return
+		}
+		ends := u.Old != nil && u.New != nil && tenancy.LosesGroup(u.Old.Spec.Groups, u.New.Spec.Groups)
+		seen := map[string]bool{}
+		for _, o := range []*v1alpha1.User{u.Old, u.New} {
+			if o == nil || o.Spec.Groups == nil {
+				continue
+			}
+			for _, hash := range o.Spec.Groups.Hashes {
+				for _, org := range d.Views.OrgsMapping(hash) {
+					if !seen[org] {
+						seen[org] = true
+						reconciler.Enqueue(c, ends)(d.Organization(org))
+					}
+				}
+			}
 		}
 	})
 	// The removal of an Organization waits for its CatalogEntries.
@@ -130,6 +154,10 @@ func configOf(d reconciler.Deps, bindings tenancy.Bindings, followed func(org, w
 				facts := reconciler.MembershipFacts(m.Spec, tenancy.ChangedMembership(m, c).Spec)
 				return d.AuditedMembership(action, reduces, cluster, m, facts, func() error { return memberships.Set(ctx, cluster, m, c) })
 			},
+		},
+		Groups: Groups{
+			With: d.Views.WithGroup, Count: func(user string) int { return len(d.Views.MembershipsOf(user)) },
+			Full: d.Settings.Spares.Full, MaxAge: d.Settings.GroupMaxAge,
 		},
 		ChangeBot: stored.Bots.Change, ChangeInvitation: stored.Invitations.Change, ChangeRequest: stored.Requests.Change,
 		RemoveEntries: func(ctx context.Context, cluster string) (left int, err error) {

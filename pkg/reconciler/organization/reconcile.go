@@ -39,6 +39,7 @@ type Config struct {
 	ChangeInvitation func(ctx context.Context, cluster string, c v1alpha1.InvitationChange) error
 	// ChangeRequest carries out a change of spec.requestChanges.
 	ChangeRequest func(ctx context.Context, cluster string, c v1alpha1.RequestChange) error
+	Groups        Groups
 	// RemoveEntries deletes the CatalogEntries of an Organization in kcp and returns how many
 	// are left.
 	RemoveEntries func(ctx context.Context, cluster string) (left int, err error)
@@ -123,12 +124,14 @@ type Clusters struct {
 func New(c Config) controller.Func {
 	cluster := boundCluster(c.Cache.Workspace, c.Cache.Initializing)
 	return controller.Reconcile(controller.Kind[*v1alpha1.Organization]{
-		Get:     c.Organizations.Get,
-		Copy:    (*v1alpha1.Organization).DeepCopy,
-		Status:  func(o *v1alpha1.Organization) *v1alpha1.CommonStatus { return &o.Status.CommonStatus },
-		Patch:   c.Organizations.Patch,
-		Clock:   c.Clock,
-		Leaving: func(o *v1alpha1.Organization) bool { return o.Status.DeletionRequestedAt != nil },
+		Get:    c.Organizations.Get,
+		Copy:   (*v1alpha1.Organization).DeepCopy,
+		Status: func(o *v1alpha1.Organization) *v1alpha1.CommonStatus { return &o.Status.CommonStatus },
+		Patch:  c.Organizations.Patch,
+		Clock:  c.Clock,
+		// That a person has too many Memberships does not concern the others.
+		Informative: []string{v1alpha1.ConditionGroupsApplied},
+		Leaving:     func(o *v1alpha1.Organization) bool { return o.Status.DeletionRequestedAt != nil },
 	},
 		&lifecycle{
 			grace: c.Grace, hold: c.Hold, clock: c.Clock, workspace: c.Cache.Workspace, children: c.Cache.Children,
@@ -154,6 +157,10 @@ func New(c Config) controller.Func {
 		&members{
 			cluster: cluster, current: c.current, list: c.Memberships.List, clock: c.RightsClock, expired: c.Cache.Expired, followed: c.Cache.Followed,
 			create: c.Memberships.Add, remove: c.Memberships.Remove, set: c.Memberships.Set, bot: c.ChangeBot,
+		},
+		&groups{
+			Groups: c.Groups, cluster: cluster, memberships: c.Cache.Memberships, children: c.Cache.Children, user: c.Cache.User,
+			clock: c.RightsClock,
 		},
 	)
 }
