@@ -32,6 +32,13 @@ type Views interface {
 	CatalogEntryIn(org, name string) (*v1alpha1.CatalogEntry, bool)
 }
 
+// Members are the caches of people and of what they are in.
+type Members interface {
+	People() []*v1alpha1.User
+	MembershipsOf(user string) []*v1alpha1.Membership
+	OrgByCluster(cluster string) (tenancy.Org, bool)
+}
+
 // Sessions is the part of session.Service that ends Sessions.
 type Sessions interface {
 	EndAllUntil(ctx context.Context, user string, until time.Time) error
@@ -41,6 +48,7 @@ type Sessions interface {
 // Applier carries out a Plan by the writes that requests make.
 type Applier struct {
 	Views    Views
+	Members  Members
 	Store    *store.Store
 	Sessions Sessions
 	Audit    *audit.Log
@@ -74,9 +82,18 @@ func (e impossible) Error() string { return e.reason }
 // while kcp answers and nothing else moves is given up after Patience, because people would wait for ever.
 func (a *Applier) Run(ctx context.Context, p Plan, r Report) (Report, error) {
 	r.Plan = p
+	// First, so that no group gives back what a Step takes.
+	err := wait.PollUntilContextCancel(ctx, a.Interval, true, func(ctx context.Context) (bool, error) {
+		people, err := a.forgetGroups(ctx)
+		r.GroupsForgotten = max(r.GroupsForgotten, people)
+		return err == nil && people == 0, nil
+	})
+	if err != nil {
+		return r, err
+	}
 	left := r.left()
 	tried := &trials{patience: a.Patience, since: map[stepKey]time.Time{}}
-	err := wait.PollUntilContextCancel(ctx, a.Interval, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextCancel(ctx, a.Interval, true, func(ctx context.Context) (bool, error) {
 		// Deletions begin when all else is done: nothing is written in what is deactivated.
 		kept, early := left[:0:0], false
 		var why error
@@ -109,7 +126,10 @@ func (a *Applier) Run(ctx context.Context, p Plan, r Report) (Report, error) {
 		}
 		return len(left) == 0, nil
 	})
-	return r, err
+	if err != nil {
+		return r, err
+	}
+	return r, a.awaitForgotten(ctx)
 }
 
 func warn(ctx context.Context, message string, s Step, reason string) {
@@ -130,6 +150,8 @@ func (a *Applier) step(ctx context.Context, s Step) error {
 		return a.person(ctx, s)
 	case EndSession, EndSessions, AdvanceSession:
 		return a.session(ctx, s)
+	case UnmapGroup:
+		return a.mapping(ctx, s)
 	case DeleteOrg, LimitOrg:
 		return a.org(ctx, s)
 	case DeleteWorkspace, EndWorkspace:

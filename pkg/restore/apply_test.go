@@ -74,7 +74,7 @@ func newWorld(t *testing.T) *world {
 			return do()
 		},
 		Kept:  func(b *kcpapisv1alpha2.APIBinding) bool { return b.Name == "kept" },
-		Views: w, Store: s, Sessions: sessions, Audit: audit.New(t.Context(), &w.audited), Clock: clock, RightsClock: clock, Interval: time.Millisecond,
+		Views: w, Members: w, Store: s, Sessions: sessions, Audit: audit.New(t.Context(), &w.audited), Clock: clock, RightsClock: clock, Interval: time.Millisecond,
 		Save:    func(r restore.Report) error { w.saved = append(w.saved, r); return nil },
 		Waiting: func(int, error) { w.carryOut() },
 	}
@@ -192,6 +192,26 @@ func (w *world) CatalogEntryIn(_, name string) (*v1alpha1.CatalogEntry, bool) {
 }
 
 func (w *world) OrgOfInvitation(*v1alpha1.Invitation) (tenancy.Org, bool) { return w.Org(org) }
+
+func (w *world) People() (all []*v1alpha1.User) {
+	for _, name := range []string{"alice", "bob", "carol"} {
+		if u := (&v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: name}}); w.Read(users, u) {
+			all = append(all, u)
+		}
+	}
+	return all
+}
+
+func (w *world) MembershipsOf(user string) (all []*v1alpha1.Membership) {
+	for _, workspace := range []string{"", ws} {
+		if m := w.member(tenancy.MembershipName(user, workspace)); m != nil {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+func (w *world) OrgByCluster(string) (tenancy.Org, bool) { return w.Org(org) }
 
 // run carries out Steps, as a plan of a hub that starts anew.
 func (w *world) run(steps ...restore.Step) restore.Report {

@@ -18,6 +18,9 @@ type Report struct {
 	// Done are the Steps that were carried out, and Impossible those that cannot be.
 	Done       []Step       `json:"done"`
 	Impossible []Impossible `json:"impossible"`
+	// GroupsForgotten is the number of people with groups at the identity provider. The hub has forgotten these groups until
+	// the people log in again.
+	GroupsForgotten int `json:"groupsForgotten"`
 	// WithoutAdmin are the Organizations that have no admin: nobody can be added to them until a platform admin acts.
 	WithoutAdmin []string `json:"organizationsWithoutAdmin"`
 	// Purges are those that are due, and that the operator holds back until kedge-hub restore --release.

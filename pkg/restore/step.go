@@ -42,6 +42,8 @@ const (
 	DeletePerson    Kind = "delete person"
 	DeleteOrg       Kind = "delete organization"
 	DeleteWorkspace Kind = "delete workspace"
+	// UnmapGroup removes a mapping of a group of the identity provider.
+	UnmapGroup Kind = "remove mapping of a group"
 	// LimitOrg narrows settings of an Organization, EndWorkspace brings the end of a Workspace forward.
 	LimitOrg     Kind = "limit organization"
 	EndWorkspace Kind = "end workspace"

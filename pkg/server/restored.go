@@ -241,7 +241,7 @@ func (a *assembly) newApplier(starting, below context.Context, r *restored) (*re
 	}
 	write(func(ctx context.Context) { a.leader.RunAll(ctx, leading...) })
 	return &restore.Applier{
-		Views: a.views, Store: s, Sessions: sessions, Audit: a.hub.audit, Clock: a.clock, RightsClock: transport.Current(a.clock),
+		Views: a.views, Members: a.views, Store: s, Sessions: sessions, Audit: a.hub.audit, Clock: a.clock, RightsClock: transport.Current(a.clock),
 		Within: a.freezer.Within, Kept: template.Keeps(a.hub.config.Template), Patience: replayPatience,
 		Interval: replayInterval, Save: func(report restore.Report) error { return restore.WriteReport(r.dir, report) }, Waiting: r.waiting,
 	}, nil
