@@ -75,6 +75,8 @@ var actions = table{
 	"POST " + inWorkspace + "/requests/{request}/deny":     {{}},
 	"POST " + inWorkspace + "/requests/{request}/withdraw": {{ends: LimitMember, when: takesPart}},
 	"POST " + inWorkspace + "/requests/{request}/revoke":   {{ends: LimitMember, when: takesPart}},
+	"POST " + inOrg + "/groups":                            {{gives: "mapping of a group"}},
+	"DELETE " + inOrg + "/groups/{mapping}":                {{ends: UnmapGroup}},
 	"POST " + inOrg + "/invitations":                       {{gives: "invitation"}},
 	"DELETE " + inOrg + "/invitations/{invitation}":        {{ends: AnswerInvitation, state: v1alpha1.InvitationRevoked}},
 	"POST " + inWorkspace + "/invitations":                 {{gives: "invitation"}},

@@ -23,6 +23,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/bots"
 	"github.com/faroshq/kedge-hub/pkg/api/catalog"
 	"github.com/faroshq/kedge-hub/pkg/api/credentials"
+	"github.com/faroshq/kedge-hub/pkg/api/groups"
 	"github.com/faroshq/kedge-hub/pkg/api/invitations"
 	"github.com/faroshq/kedge-hub/pkg/api/login"
 	"github.com/faroshq/kedge-hub/pkg/api/members"
@@ -197,6 +198,7 @@ func (p routes) router() chi.Router {
 			LimitAdditions: p.limits.Additions("additions_per_person", c.Limits.AdditionsPerPerson),
 		}).Mount(r)
 		invited.Mount(r)
+		(&groups.Handler{Deps: d, Groups: v, MaxAge: c.GroupMaxAge, Known: c.KnowsGroups()}).Mount(r)
 		(&requestsapi.Handler{Deps: d, Requests: v, KCP: s, Metrics: p.countedRequests, Followed: p.revocation.AfterRecheck(p.rights.Followed)}).Mount(r)
 		(&orgs.Handler{Deps: deletions, BoundForAll: p.rights.FollowedByAll, Stored: p.storedInOrg}).Mount(r)
 		(&workspaces.Handler{Deps: deletions, Stored: p.stored}).Mount(r)

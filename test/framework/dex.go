@@ -69,6 +69,8 @@ type DexOptions struct {
 	// Silent logs every browser in as one person without a form, as a provider does for a browser that
 	// has a session there. Nobody has a password.
 	Silent bool
+	// Grouped lets IDTokenIn decide who logs in, and with which groups. Nobody has a password.
+	Grouped bool
 }
 
 // StartDex starts a Dex with its configuration in dir and waits until it serves.
@@ -116,15 +118,16 @@ func StartDex(dir string, o DexOptions) (*Dex, error) {
 		"oauth2":    map[string]any{"skipApprovalScreen": true, "passwordConnector": "local"},
 		"staticClients": []map[string]any{
 			{"id": HubClient, "name": "kedge-hub", "secret": HubClientSecret, "redirectURIs": redirects},
-			{"id": OtherClient, "name": "kubelogin", "secret": otherClientSecret, "redirectURIs": []string{"http://localhost:8000"}},
+			{"id": OtherClient, "name": "kubelogin", "secret": otherClientSecret, "redirectURIs": []string{otherRedirect}},
 		},
 		"enablePasswordDB": true,
 		"staticPasswords":  people,
 	}
-	if o.Silent {
+	if o.Silent || o.Grouped {
+		connector := map[bool]string{true: "mockCallback", false: "authproxy"}[o.Silent]
 		settings["oauth2"] = map[string]any{"skipApprovalScreen": true}
 		settings["enablePasswordDB"], settings["staticPasswords"] = false, nil
-		settings["connectors"] = []map[string]any{{"type": "mockCallback", "id": "mock", "name": "mock"}}
+		settings["connectors"] = []map[string]any{{"type": connector, "id": connector, "name": connector}}
 	}
 	config, err := json.Marshal(settings)
 	if err != nil {
@@ -207,13 +210,49 @@ func WithDex(t testing.TB, d *Dex) func(*server.Options) {
 // IDToken fetches an ID token of a person for one of the clients, past every hub.
 func (d *Dex) IDToken(t testing.TB, client, person string) string {
 	t.Helper()
+	return d.idToken(t, client, url.Values{
+		"grant_type": {"password"}, "username": {person + "@example.com"}, "password": {DexPassword}, "scope": {"openid profile email"},
+	})
+}
+
+// otherRedirect is where Dex sends the browsers of OtherClient. Nothing listens there.
+const otherRedirect = "http://localhost:8000"
+
+// IDTokenIn fetches an ID token of a person for OtherClient at a Dex that is Grouped. The person is in the groups. Dex
+// leaves the claim out where there are none.
+func (d *Dex) IDTokenIn(t testing.TB, person string, groups ...string) string {
+	t.Helper()
+	c, err := NewClient(d.Issuer, d.CAFile)
+	require.NoError(t, err)
+	defer c.HTTP.CloseIdleConnections()
+	var code string
+	c.HTTP.CheckRedirect = func(r *http.Request, _ []*http.Request) error {
+		if code = r.URL.Query().Get("code"); strings.HasPrefix(r.URL.String(), otherRedirect) {
+			return http.ErrUseLastResponse
+		}
+		r.Header.Set("X-Remote-User", person)
+		r.Header.Set("X-Remote-Group", strings.Join(groups, ","))
+		return nil
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, d.Issuer+"/auth?"+url.Values{
+		"client_id": {OtherClient}, "redirect_uri": {otherRedirect}, "response_type": {"code"}, "scope": {"openid profile email groups"},
+	}.Encode(), http.NoBody)
+	require.NoError(t, err)
+	response, err := c.HTTP.Do(request)
+	require.NoError(t, err)
+	_ = response.Body.Close()
+	require.NotEmpty(t, code, "Dex answered %d", response.StatusCode)
+	return d.idToken(t, OtherClient, url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {otherRedirect}})
+}
+
+// idToken fetches an ID token from the token endpoint.
+func (d *Dex) idToken(t testing.TB, client string, form url.Values) string {
+	t.Helper()
 	secret := map[string]string{HubClient: HubClientSecret, OtherClient: otherClientSecret}[client]
 	c, err := NewClient(d.Issuer, d.CAFile)
 	require.NoError(t, err)
 	defer c.HTTP.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.Issuer+"/token", strings.NewReader(url.Values{
-		"grant_type": {"password"}, "username": {person + "@example.com"}, "password": {DexPassword}, "scope": {"openid profile email"},
-	}.Encode()))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.Issuer+"/token", strings.NewReader(form.Encode()))
 	require.NoError(t, err)
 	request.SetBasicAuth(client, secret)
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")

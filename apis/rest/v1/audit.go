@@ -81,6 +81,8 @@ type AuditFacts struct {
 	// Sources are those of the parts of a Membership that were not given by hand, as they are afterwards. An
 	// empty list takes all.
 	Sources *[]string `json:"sources,omitempty"`
+	// Group is the group of the identity provider of a mapping.
+	Group string `json:"group,omitempty"`
 	// ExpiresAt is the end of the Membership or the Workspace in RFC 3339, or "never" if it is taken off.
 	ExpiresAt string `json:"expiresAt,omitempty"`
 	// Cascade is true for a removal from an Organization with all its Workspaces.

@@ -403,6 +403,19 @@ func settings(alice *person) {
 	alice.looks("settings-changed")
 	alice.press("Save")
 	alice.sees("Saved.")
+	alice.press("Let a group in")
+	alice.fills("Group", "system:masters")
+	alice.press("Let in")
+	alice.sees("not begin with system")
+	alice.fills("Group", hostile)
+	alice.looks("settings-group")
+	alice.press("Let in")
+	alice.closed()
+	alice.sees(hostile)
+	alice.pressIn(hostile, "Remove")
+	alice.press("Remove")
+	alice.closed()
+	alice.misses(hostile)
 }
 
 // endedSession ends the session of a person who is filling in a form.

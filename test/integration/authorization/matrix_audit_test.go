@@ -58,6 +58,8 @@ var matrixFacts = map[string]string{
 	"DELETE /api/orgs/{org}/workspaces/{ws}/invitations/{invitation}":                 "?",
 	"POST /api/invitations/{invitation}/accept":                                       "?",
 	"POST /api/invitations/{invitation}/decline":                                      "?",
+	"POST /api/orgs/{org}/groups":                                                     `{"role":"member","group":"of nobody"}`,
+	"DELETE /api/orgs/{org}/groups/{mapping}":                                         "?",
 	"POST /api/orgs/{org}/requests":                                                   "?",
 	"POST /api/orgs/{org}/requests/{request}/approve":                                 "?",
 	"POST /api/orgs/{org}/requests/{request}/deny":                                    "?",

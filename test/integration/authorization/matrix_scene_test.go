@@ -31,7 +31,8 @@ func (s *matrixScene) names() *strings.Replacer {
 	return strings.NewReplacer(
 		"{org}", s.org, "{ws}", s.ws, "{cluster}", s.cluster, "{path}", s.path, "{root}", s.root, "{hub}", s.hub.URL,
 		"{user}", s.target, "{name}", s.target, "{target}", s.target, "{caller}", matrixPeople[s.position],
-		"{sa}", matrixMissing, "{token}", matrixMissing, "{session}", matrixMissing, "{entry}", matrixMissing, "{invitation}", matrixMissing, "{request}", matrixMissing,
+		"{sa}", matrixMissing, "{token}", matrixMissing, "{session}", matrixMissing, "{entry}", matrixMissing, "{invitation}", matrixMissing,
+		"{request}", matrixMissing, "{mapping}", matrixMissing,
 	)
 }
 

@@ -170,6 +170,9 @@ var matrixRows = []matrixRow{
 	{route: "POST /api/invitations/{invitation}/decline", gets: "401 403 403 403  404 404 404  404 404  404 404  401 401"},
 
 	// What becomes of requests that exist is in the unit tests of their handler. These ask for too short a time.
+	{route: "GET /api/orgs/{org}/groups", gets: "401 403 403 403  403 403 403  403 403  403 200  401 401"},
+	{route: "POST /api/orgs/{org}/groups", body: `{"group":"of nobody","role":"member"}`, gets: "401 403 403 403  403 403 403  403 403  403 2xx  401 401"},
+	{route: "DELETE /api/orgs/{org}/groups/{mapping}", gets: "401 403 403 403  403 403 403  403 403  403 404  401 401"},
 	{route: "GET /api/orgs/{org}/requests", gets: "401 403 403 403  403 403 403  403 403  200 200  401 401"},
 	{route: "POST /api/orgs/{org}/requests", body: `{"workspace":"{ws}","kind":"sudo","reason":"why","for":"1s"}`, gets: "401 403 403 403  403 403 403  403 403  400 400  401 401"},
 	{route: "GET /api/orgs/{org}/requests/workspaces", gets: "401 403 403 403  403 403 403  403 403  200 200  401 401"},

@@ -15,10 +15,10 @@ type call = framework.Call
 // of hasty and counted expire soon, for tests that wait for that. One test has counted to
 // itself, and counts the requests there; another stops and restarts mortal. kcp keeps an
 // issuer's keys for as long as the issuer says, and would refuse those of a restarted dex. At silent
-// every browser has a session.
+// every browser has a session. At grouped people are in groups.
 var (
-	kcp                                 *framework.KCP
-	dex, hasty, counted, mortal, silent *framework.Dex
+	kcp                                          *framework.KCP
+	dex, hasty, counted, mortal, silent, grouped *framework.Dex
 )
 
 // hastyTokens and countedTokens are the lifetimes of the ID tokens of hasty and counted.
@@ -31,5 +31,6 @@ func TestMain(m *testing.M) {
 		framework.GroupDex{Dex: &counted, Options: framework.DexOptions{IDTokens: countedTokens}},
 		framework.GroupDex{Dex: &mortal},
 		framework.GroupDex{Dex: &silent, Options: framework.DexOptions{Silent: true}},
+		framework.GroupDex{Dex: &grouped, Options: framework.DexOptions{Grouped: true}},
 	))
 }

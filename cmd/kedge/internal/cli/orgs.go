@@ -47,7 +47,7 @@ func (a *app) orgsCommand() *cobra.Command {
 	k.listing(cmd)
 	cmd.AddCommand(
 		k.listCommand("List your organizations"),
-		k.getCommand(), create, k.useCommand(), k.renameCommand(), k.describeCommand(), settingsCommand(k),
+		k.getCommand(), create, k.useCommand(), k.renameCommand(), k.describeCommand(), settingsCommand(k), a.groupsCommand(),
 		k.leaveCommand(`Leave an organization, the chosen one unless another is named. While you are a
 member of workspaces in it, that needs --cascade, which leaves those, too. An
 organization's only admin cannot leave it.`, `  kedge orgs leave

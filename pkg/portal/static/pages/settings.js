@@ -1,10 +1,11 @@
 // The settings of an Organization.
 
-import { call, orgPath } from '../lib/api.js';
+import { all, call, orgPath } from '../lib/api.js';
 import { billingFields, billingPatch, billingShown } from '../lib/billing.js';
 import { h, named, note } from '../lib/dom.js';
 import { editor } from '../lib/edit.js';
 import { origin } from '../lib/format.js';
+import { groups } from '../lib/groups.js';
 import { descriptionField, descriptionShown, remove } from '../lib/places.js';
 import { loadMemberships } from '../lib/session.js';
 import { button, copyButton, form, heading } from '../lib/ui.js';
@@ -33,6 +34,7 @@ export async function render(page) {
   const { body: org, etag } = await call('GET', path, { signal: page.signal });
   page.title(`Settings of ${org.displayName}`);
   const admin = org.role === 'admin';
+  const mapped = admin && await groups(page, path, await all(`${path}/workspaces`, { signal: page.signal }));
   const saved = h('div', { role: 'status' });
   const save = editor({ path, etag, seen: org, shown, theirs: page.reload, signal: page.signal });
   const settings = form({
@@ -57,6 +59,7 @@ export async function render(page) {
     heading('Settings', [named(org.displayName)]),
     saved,
     admin ? h('section', { class: 'card' }, settings) : note('', h('p', {}, 'Only admins can change the settings of this organization.'), facts(org)),
+    mapped,
     h('section', { class: 'card' }, h('h2', {}, 'About'), h('dl', {},
       h('dt', {}, 'Origin'), h('dd', {}, origin(org.createdAt, org.firstAdmin)),
       h('dt', {}, 'UUID'), h('dd', {}, h('code', {}, org.uuid), ' ', copyButton(org.uuid)),
