@@ -54,6 +54,9 @@
 //     --policy-enforcement-window that kcp enforces an admission policy. Each process of a shard
 //     reads policies once a second, and none tells of the others. It can go when a policy's status
 //     says that it is enforced.
+//   - A start with newer schemas waits until the virtual workspaces of the export describe them in their OpenAPI
+//     documents. A watch prunes by the schemas that the virtual workspace had when it began, for as long as it
+//     lasts. It can go when kcp ends such watches.
 //   - kcp answers Forbidden, not NotFound, for a logical cluster that does not exist. A
 //     Forbidden answer therefore does not prove that the hub lacks a right. It can go
 //     when kcp answers NotFound to its admin.

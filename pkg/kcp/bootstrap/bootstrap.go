@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	kcpapisv1alpha1 "github.com/kcp-dev/sdk/apis/apis/v1alpha1"
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
@@ -91,6 +93,8 @@ type bootstrapper struct {
 	clients  *kcp.Clients
 	tree     tenancy.Tree
 	clusters Clusters
+	// chosenSchemas are those that the export has.
+	chosenSchemas []*kcpapisv1alpha1.APIResourceSchema
 }
 
 // named sets what follows from the IDs of the logical clusters.
@@ -152,7 +156,10 @@ func (b *bootstrapper) run(ctx context.Context) error {
 		})
 	}
 	bindings.Go(func() error { return b.initializer(inner) })
-	return bindings.Wait()
+	if err := bindings.Wait(); err != nil {
+		return err
+	}
+	return b.follows(ctx)
 }
 
 // workspace creates a workspace of type universal below parent and waits until it is ready. It is
@@ -184,7 +191,7 @@ func (b *bootstrapper) workspace(ctx context.Context, parent, name string) (id s
 	return id, nil
 }
 
-// bound waits until the bindings in a workspace of the hub are bound.
+// bound waits until the bindings in a workspace of the hub are bound, to the schemas of the export.
 func (b *bootstrapper) bound(ctx context.Context, cluster string) error {
 	names := []string{tenancy.ExportTenancy}
 	if cluster == b.clusters.Providers {
@@ -197,13 +204,22 @@ func (b *bootstrapper) bound(ctx context.Context, cluster string) error {
 			if err != nil {
 				return false, err
 			}
-			return binding.Status.Phase == kcpapisv1alpha2.APIBindingPhaseBound, nil
+			return binding.Status.Phase == kcpapisv1alpha2.APIBindingPhaseBound && (name != tenancy.ExportTenancy || b.binds(binding)), nil
 		})
 		if err != nil {
 			return fmt.Errorf("binding %s in %s: %w", name, cluster, err)
 		}
 	}
 	return nil
+}
+
+// binds reports whether a binding has the schemas of the export. Until it has, kcp prunes the fields that are new.
+func (b *bootstrapper) binds(binding *kcpapisv1alpha2.APIBinding) bool {
+	bound := map[string]bool{}
+	for _, r := range binding.Status.BoundResources {
+		bound[r.Schema.Name] = true
+	}
+	return !slices.ContainsFunc(b.chosenSchemas, func(s *kcpapisv1alpha1.APIResourceSchema) bool { return !bound[s.Name] })
 }
 
 func (b *bootstrapper) initializer(ctx context.Context) error {

@@ -32,6 +32,7 @@ func (b *bootstrapper) schemas(ctx context.Context) ([]kcpapisv1alpha2.ResourceS
 		return nil, err
 	}
 	resources := make([]kcpapisv1alpha2.ResourceSchema, len(files))
+	b.chosenSchemas = make([]*kcpapisv1alpha1.APIResourceSchema, len(files))
 	applied, inner := errgroup.WithContext(ctx)
 	for i, file := range files {
 		raw, err := config.Schemas.ReadFile(file)
@@ -46,12 +47,15 @@ func (b *bootstrapper) schemas(ctx context.Context) ([]kcpapisv1alpha2.ResourceS
 			if err := b.applyDocument(inner, b.clusters.Providers, raw); err != nil {
 				return fmt.Errorf("schema %s: %w", schema.Name, err)
 			}
-			name, err := b.chosen(inner, &schema, served[schema.Spec.Names.Plural])
-			resources[i] = kcpapisv1alpha2.ResourceSchema{
-				Group: schema.Spec.Group, Name: schema.Spec.Names.Plural, Schema: name,
+			chosen, err := b.chosen(inner, &schema, served[schema.Spec.Names.Plural])
+			if err != nil {
+				return err
+			}
+			b.chosenSchemas[i], resources[i] = chosen, kcpapisv1alpha2.ResourceSchema{
+				Group: schema.Spec.Group, Name: schema.Spec.Names.Plural, Schema: chosen.Name,
 				Storage: kcpapisv1alpha2.ResourceSchemaStorage{CRD: &kcpapisv1alpha2.ResourceSchemaStorageCRD{}},
 			}
-			return err
+			return nil
 		})
 	}
 	return resources, applied.Wait()
@@ -73,23 +77,26 @@ func (b *bootstrapper) served(ctx context.Context) (map[string]string, error) {
 	return names, nil
 }
 
-// chosen returns the name of own, or served if that is the schema of a newer hub.
-func (b *bootstrapper) chosen(ctx context.Context, own *kcpapisv1alpha1.APIResourceSchema, served string) (string, error) {
+// chosen returns own, or the served schema if that is of a newer hub.
+func (b *bootstrapper) chosen(ctx context.Context, own *kcpapisv1alpha1.APIResourceSchema, served string) (*kcpapisv1alpha1.APIResourceSchema, error) {
 	if served == "" || served == own.Name {
-		return own.Name, nil
+		return own, nil
 	}
 	held, err := b.clients.APIResourceSchemas(b.clusters.Providers).Get(ctx, served, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return own.Name, nil
+		return own, nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("get the schema %s: %w", served, err)
+		return nil, fmt.Errorf("get the schema %s: %w", served, err)
 	}
 	newer, err := extends(held, own)
-	if err != nil || !newer {
-		return own.Name, err
+	if err != nil {
+		return nil, err
 	}
-	return served, nil
+	if newer {
+		return held, nil
+	}
+	return own, nil
 }
 
 // extends reports whether held is not older than own by the date in its name, and has all fields of own, and more.
