@@ -13,6 +13,8 @@ GOLANGCI_LINT := $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION)-$(GO_VERSION)/g
 MODULE_TOOLS := $(TOOLS)/modules-$(shell cat go.mod go.sum | cksum | cut -d ' ' -f 1)-$(GO_VERSION)
 DEX := $(TOOLS)/dex-$(shell cat test/dex/go.mod test/dex/go.sum | cksum | cut -d ' ' -f 1)-$(GO_VERSION)/dex
 PROMTOOL := $(TOOLS)/promtool-$(shell cat test/promql/go.mod test/promql/go.sum | cksum | cut -d ' ' -f 1)-$(GO_VERSION)/promtool
+STANDALONE := $(TOOLS)/standalone-$(shell cat go.mod go.sum test/standalone/go.sum | cksum | cut -d ' ' -f 1)-$(GO_VERSION)
+
 
 # The checks of the portal, the only thing here that needs Node. Their versions are pinned by a lock file.
 PORTAL_TOOLS := $(TOOLS)/portal-$(shell cat test/portal/package.json test/portal/package-lock.json | cksum | cut -d ' ' -f 1)
@@ -24,7 +26,7 @@ KCP_PACKAGES := ./pkg/kcp/embedded ./cmd/kedge-hub ./test/framework/kcpserver
 UNIT_PACKAGES = $(shell go list ./apis/... ./pkg/... ./cmd/... ./config/... ./test/contract ./test/doubles/... ./test/framework | grep -v -e pkg/kcp/embedded -e cmd/kedge-hub)
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-bigquery image chart run test test-unit test-integration test-e2e test-deploy bench lint lint-portal generate verify clean
+.PHONY: help build build-bigquery standalone image chart run test test-unit test-integration test-e2e test-upgrade upgrade-fixture test-deploy bench lint lint-portal generate verify clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | awk -F '\t' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -68,6 +70,18 @@ $(DEX):
 
 $(BIN)/dex: $(DEX)
 	@mkdir -p $(BIN) && ln -sf $< $@
+
+# An etcd and a kcp of the versions that kedge-hub links: they have its go.mod. test/standalone has the hashes that
+# kcp's and etcd's commands need besides.
+$(STANDALONE)/kcp:
+	@mkdir -p $(@D) && cp go.mod $(@D)/go.mod && cat go.sum test/standalone/go.sum > $(@D)/go.sum
+	go build -modfile=$(@D)/go.mod -o $(@D)/etcd go.etcd.io/etcd/server/v3
+	go build -modfile=$(@D)/go.mod -o $@ github.com/kcp-dev/kcp/cmd/kcp
+
+$(BIN)/kcp: $(STANDALONE)/kcp
+	@mkdir -p $(BIN) && ln -sf $< $@ && ln -sf $(<D)/etcd $(BIN)/etcd
+
+standalone: $(BIN)/kcp ## build the etcd and the kcp that kedge-hub links as programs of their own into bin/, for kedge-hub check --promote
 
 # Programs that run for seconds are not optimized: the compiler takes two thirds of the time.
 FOR_SECONDS := -gcflags='all=-N -l'
@@ -143,7 +157,7 @@ test-integration: build $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex $(BIN)/browse
 	KEDGE_TEST_BIN=$(BIN) $(TEST) -race -count=1 -p 2 -parallel 3 -timeout 30m -run '$(RUN)' $(addprefix ./test/integration/,$(if $(filter ...,$(GROUP)),$(LONGEST)) $(GROUP))
 
 # A test of these mostly waits for the kcp of a hub of its own.
-test-e2e: build $(BIN)/kedge-hub-failpoints $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex $(BIN)/browser $(BIN)/axe.min.js ## run the built programs, the real kubectl and a browser (RUN=TestKill for a part)
+test-e2e: build $(BIN)/kedge-hub-failpoints $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex $(BIN)/kcp $(BIN)/browser $(BIN)/axe.min.js ## run the built programs, the real kubectl and a browser (RUN=TestKill for a part)
 	KEDGE_TEST_BIN=$(BIN) $(TEST) -count=1 -parallel 4 -timeout 20m -run '$(RUN)' ./test/e2e/...
 
 test-deploy: $(PROMTOOL) $(KUBERNETES)/kube-apiserver ## test what deploy/ has: the chart on a kube-apiserver, alerts and dashboard, the unit, kedge-billing-bigquery, the image (TEST_IMAGE=1: with the real kedge-hub, for which kcp is compiled once more)

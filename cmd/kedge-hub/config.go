@@ -4,10 +4,14 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/faroshq/kedge-hub/pkg/config"
+	"github.com/faroshq/kedge-hub/pkg/kcp/connect"
+	"github.com/faroshq/kedge-hub/pkg/kcp/embedded"
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/server"
 	"github.com/faroshq/kedge-hub/pkg/server/check"
@@ -40,22 +44,53 @@ func complete(cmd *cobra.Command, options *server.Options) (context.Context, ser
 
 // checkCommand checks a configuration without a start.
 func checkCommand(options *server.Options) *cobra.Command {
+	promote := false
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Check the configuration, and ask kcp and the identity provider",
 		Long: `check takes the flags of kedge-hub, starts nothing, and prints what is wrong
 and which flag mends it. It ends with 0 if a hub with these flags can serve,
 with 1 if a file, kcp or the identity provider cannot be used, and with 2 if a
-flag, a variable of the environment or the configuration file is invalid.`,
+flag, a variable of the environment or the configuration file is invalid.
+
+--promote prints how to go from the embedded kcp to an external one without
+moving any data: the command lines of an etcd and a kcp of the linked versions
+that serve the folder of --data-dir, and those of the hub in front of them.
+People, tokens, sessions, Workspaces, UUIDs and cluster IDs stay, and the hub
+with the embedded kcp serves the folder again if you go back. Stop the hub first,
+and give all its flags, for kcp needs --token-file and --oidc-*. It ends with 1
+if a hub or an etcd works with the folder, or if it has no data of kcp.`,
+		Example: `  kedge-hub check --config /etc/kedge-hub/hub.yaml
+  kedge-hub check --promote --data-dir /var/lib/kedge --token-file tokens.csv`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			given := givenArguments(cmd.Flags(), "data-dir", "promote")
 			ctx, completed, err := complete(cmd, options)
 			if err != nil {
 				return fmt.Errorf("%w\n%w", err, errUsage)
+			}
+			if promote {
+				return check.Promote(completed, standalone, given, cmd.OutOrStdout())
 			}
 			return check.Run(ctx, completed, cmd.OutOrStdout())
 		},
 	}
 	addFlags(cmd, options)
+	cmd.Flags().BoolVar(&promote, "promote", false,
+		"Print how an external etcd and kcp serve the data of the embedded kcp in --data-dir.")
 	return cmd
+}
+
+func standalone(o connect.EmbeddedOptions, tokenFile string) (etcd, kcp []string, err error) {
+	return embedded.Standalone(embedded.Options(o), tokenFile)
+}
+
+// givenArguments returns the arguments of the command line that set flags, without those that are named.
+func givenArguments(fs *pflag.FlagSet, without ...string) (args []string) {
+	fs.Visit(func(f *pflag.Flag) {
+		if !slices.Contains(without, f.Name) {
+			args = append(args, config.Arguments(f)...)
+		}
+	})
+	return args
 }

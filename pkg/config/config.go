@@ -192,3 +192,23 @@ func setValue(f *pflag.Flag, value string) error {
 	}
 	return nil
 }
+
+// Arguments returns the arguments of a command line that set a flag to its value.
+func Arguments(f *pflag.Flag) (args []string) {
+	list, ok := f.Value.(pflag.SliceValue)
+	switch {
+	case !ok:
+		return []string{"--" + f.Name + "=" + f.Value.String()}
+	case f.Value.Type() != "stringArray":
+		var line strings.Builder
+		w := csv.NewWriter(&line)
+		// A builder takes everything.
+		_ = w.Write(list.GetSlice())
+		w.Flush()
+		return []string{"--" + f.Name + "=" + strings.TrimSuffix(line.String(), "\n")}
+	}
+	for _, item := range list.GetSlice() {
+		args = append(args, "--"+f.Name+"="+item)
+	}
+	return args
+}

@@ -127,3 +127,26 @@ func TestLoad_namesTheVariableThatIsMeant(t *testing.T) {
 	_, err = load(t, nil, "", "KEDGE_HUB_PORTA=false")
 	require.ErrorContains(t, err, "is it KEDGE_HUB_PORTAL?")
 }
+
+func TestArguments_setTheSameValues(t *testing.T) {
+	t.Parallel()
+	flags := func() *pflag.FlagSet {
+		fs := pflag.NewFlagSet("kedge-hub", pflag.ContinueOnError)
+		fs.String("address", "", "")
+		fs.Duration("grace", time.Hour, "")
+		fs.Bool("orgs", true, "")
+		fs.StringSlice("admins", []string{"somebody"}, "")
+		fs.StringArray("claims", []string{"some=claim"}, "")
+		return fs
+	}
+	given := flags()
+	require.NoError(t, given.Parse([]string{
+		"--address", "a b", "--grace", "0s", "--orgs=false", "--admins", `alice,"bob, and carol"`, "--claims", "a=1,2", "--claims", "b",
+	}))
+	var args []string
+	given.VisitAll(func(f *pflag.Flag) { args = append(args, config.Arguments(f)...) })
+	require.Equal(t, []string{"--address=a b", `--admins=alice,"bob, and carol"`, "--claims=a=1,2", "--claims=b", "--grace=0s", "--orgs=false"}, args)
+	again := flags()
+	require.NoError(t, again.Parse(args))
+	given.VisitAll(func(f *pflag.Flag) { require.Equal(t, f.Value.String(), again.Lookup(f.Name).Value.String()) })
+}

@@ -21,13 +21,18 @@ func String() string {
 }
 
 // KCP returns the version of the linked kcp. It is empty in a program without one.
-func KCP() string {
+func KCP() string { return linked("github.com/kcp-dev/kcp") }
+
+// Etcd returns the version of the linked etcd. It is empty in a program without one.
+func Etcd() string { return linked("go.etcd.io/etcd/server/v3") }
+
+func linked(module string) string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return ""
 	}
 	for _, m := range info.Deps {
-		if m.Path == "github.com/kcp-dev/kcp" {
+		if m.Path == module {
 			return m.Version
 		}
 	}

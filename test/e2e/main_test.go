@@ -22,8 +22,10 @@ func TestMain(m *testing.M) { os.Exit(framework.Documented(m.Run())) }
 type hub struct {
 	*framework.Process
 	*framework.Client
-	dir  string
-	port int
+	// program is the path of the kedge-hub that runs.
+	program string
+	dir     string
+	port    int
 	// metrics is the URL of /metrics.
 	metrics string
 }
@@ -33,13 +35,20 @@ type hub struct {
 func startHub(t *testing.T, dir string, port int, flags ...string) *hub {
 	t.Helper()
 	h := launch(t, dir, port, flags...)
+	h.awaitReady(t)
+	return h
+}
+
+// awaitReady waits until the hub serves, and makes its Client.
+func (h *hub) awaitReady(t *testing.T) {
+	t.Helper()
 	framework.Eventually(t, framework.Long, func() (err error) {
 		select {
 		case <-h.Ended():
 			require.Fail(t, "the hub ended", "%s", h.Output)
 		default:
 		}
-		if h.Client, err = framework.NewClient(fmt.Sprintf("https://127.0.0.1:%d", port), filepath.Join(dir, "tls", "ca.crt")); err != nil {
+		if h.Client, err = framework.NewClient(fmt.Sprintf("https://127.0.0.1:%d", h.port), filepath.Join(h.dir, "tls", "ca.crt")); err != nil {
 			return err
 		}
 		a, err := h.Try(framework.Call{Method: http.MethodGet, Path: "/readyz"})
@@ -48,7 +57,6 @@ func startHub(t *testing.T, dir string, port int, flags ...string) *hub {
 		}
 		return err
 	})
-	return h
 }
 
 // launch starts the built kedge-hub, and waits for nothing: the hub has no Client.
@@ -56,17 +64,30 @@ func launch(t *testing.T, dir string, port int, flags ...string) *hub {
 	t.Helper()
 	program, err := framework.Bin("kedge-hub")
 	require.NoError(t, err)
+	return launchProgram(t, program, dir, port, append([]string{"--kcp-port", "0", "--etcd-client-port", "0", "--etcd-peer-port", "0"}, flags...)...)
+}
+
+// startProgram is startHub for a kedge-hub at any path, and says nothing about kcp.
+func startProgram(t *testing.T, program, dir string, port int, flags ...string) *hub {
+	t.Helper()
+	h := launchProgram(t, program, dir, port, flags...)
+	h.awaitReady(t)
+	return h
+}
+
+// launchProgram is launch for a kedge-hub at any path, and says nothing about kcp.
+func launchProgram(t *testing.T, program, dir string, port int, flags ...string) *hub {
+	t.Helper()
 	tokens := filepath.Join(dir, "tokens.csv")
 	require.NoError(t, framework.WriteTokens(tokens))
 	metrics := fmt.Sprintf("127.0.0.1:%d", freePort(t))
 	process, err := framework.StartProcess(program, append([]string{
 		"--data-dir", dir, "--spare-organizations", "0", "--spare-workspaces", "0", "--token-file", tokens, "--listen-address", fmt.Sprintf("127.0.0.1:%d", port),
-		"--metrics-listen-address", metrics, "--kcp-port", "0", "--etcd-client-port", "0", "--etcd-peer-port", "0",
-		"--create-timeout", "1m",
+		"--metrics-listen-address", metrics, "--create-timeout", "1m",
 	}, flags...)...)
 	require.NoError(t, err)
 	t.Cleanup(process.Kill)
-	return &hub{Process: process, dir: dir, port: port, metrics: "http://" + metrics + "/metrics"}
+	return &hub{Process: process, program: program, dir: dir, port: port, metrics: "http://" + metrics + "/metrics"}
 }
 
 // comparedHub starts a hub whose URL, at port, is that of a proxy which compares the calls of
@@ -142,7 +163,13 @@ func verifies(t *testing.T, dir string) (code int, out string) {
 	t.Helper()
 	program, err := framework.Bin("kedge-hub")
 	require.NoError(t, err)
-	cmd := exec.CommandContext(t.Context(), program, "verify", "--data-dir", dir)
+	return verifiesWith(t, program, "--data-dir", dir)
+}
+
+// verifiesWith is verifies for a kedge-hub at any path.
+func verifiesWith(t *testing.T, program string, flags ...string) (code int, out string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, append([]string{"verify"}, flags...)...)
 	raw, err := cmd.CombinedOutput()
 	if cmd.ProcessState == nil {
 		require.NoError(t, err)

@@ -2,7 +2,9 @@ package embedded
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -34,27 +36,47 @@ func (s *Server) acceptTokens(config *server.Config) {
 
 // SetIssuers replaces the issuers of people's tokens. kcp reads its file within a minute.
 func (s *Server) SetIssuers(jwt []apiserverv1.JWTAuthenticator) error {
-	_, err := s.writeAuthentication(jwt)
-	return err
+	return s.writeAuthentication(jwt)
 }
 
-// writeAuthentication writes the structured authentication configuration for kcp, and returns
-// its path. kcp follows changes of the file, so it is written whole or not at all.
-func (s *Server) writeAuthentication(jwt []apiserverv1.JWTAuthenticator) (string, error) {
-	path := filepath.Join(s.options.Dir, authenticationFile)
+// keepAuthentication writes the issuers of people's tokens, or removes the file of an earlier start: Standalone learns from
+// it whether there are any.
+func (s *Server) keepAuthentication() error {
+	if len(s.options.JWT) > 0 {
+		return s.writeAuthentication(s.options.JWT)
+	}
+	if err := os.Remove(filepath.Join(s.options.Dir, authenticationFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove kcp's old authentication configuration: %w", err)
+	}
+	return nil
+}
+
+// authentication is the structured authentication configuration of kcp.
+func authentication(jwt []apiserverv1.JWTAuthenticator) ([]byte, error) {
 	raw, err := json.Marshal(apiserverv1.AuthenticationConfiguration{
 		TypeMeta: metav1.TypeMeta{APIVersion: apiserverv1.SchemeGroupVersion.String(), Kind: "AuthenticationConfiguration"},
 		JWT:      jwt,
 	})
 	if err != nil {
-		return "", fmt.Errorf("write kcp's authentication configuration: %w", err)
+		return nil, fmt.Errorf("write kcp's authentication configuration: %w", err)
+	}
+	return raw, nil
+}
+
+// writeAuthentication writes the file with the authentication configuration for kcp. kcp follows
+// changes of the file, so it is written whole or not at all.
+func (s *Server) writeAuthentication(jwt []apiserverv1.JWTAuthenticator) error {
+	path := filepath.Join(s.options.Dir, authenticationFile)
+	raw, err := authentication(jwt)
+	if err != nil {
+		return err
 	}
 	next := path + ".next"
 	if err := os.WriteFile(next, raw, 0o600); err != nil {
-		return "", fmt.Errorf("write kcp's authentication configuration: %w", err)
+		return fmt.Errorf("write kcp's authentication configuration: %w", err)
 	}
 	if err := os.Rename(next, path); err != nil {
-		return "", fmt.Errorf("write kcp's authentication configuration: %w", err)
+		return fmt.Errorf("write kcp's authentication configuration: %w", err)
 	}
-	return path, nil
+	return nil
 }

@@ -3,6 +3,7 @@ package embedded
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,11 +13,10 @@ import (
 func TestAuthentication_isWrittenForKCPAlone(t *testing.T) {
 	t.Parallel()
 	s := &Server{options: Options{Dir: t.TempDir(), JWT: []apiserverv1.JWTAuthenticator{{Issuer: apiserverv1.Issuer{URL: "https://first"}}}}}
-	_, err := s.writeAuthentication(s.options.JWT)
-	require.NoError(t, err)
+	require.NoError(t, s.keepAuthentication())
 	s.options.JWT[0].Issuer.URL = "https://second"
-	path, err := s.writeAuthentication(s.options.JWT)
-	require.NoError(t, err)
+	require.NoError(t, s.SetIssuers(s.options.JWT))
+	path := filepath.Join(s.options.Dir, authenticationFile)
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode())
@@ -29,4 +29,9 @@ func TestAuthentication_isWrittenForKCPAlone(t *testing.T) {
 	left, err := os.ReadDir(s.options.Dir)
 	require.NoError(t, err)
 	require.Len(t, left, 1)
+
+	s.options.JWT = nil
+	require.NoError(t, s.keepAuthentication())
+	require.NoFileExists(t, path, "a start without an issuer")
+	require.NoError(t, s.keepAuthentication())
 }

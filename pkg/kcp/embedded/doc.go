@@ -18,6 +18,9 @@
 //     written again and again makes history, and not a full store. A defragmentation stops etcd for its
 //     time, so it is made only when the file is larger than the quota. After NOSPACE the
 //     keeper compacts, defragments and disarms the alarm, with the same rules.
+//   - An etcd and a kcp of their own serve the same folder (Standalone). The flags of that kcp come from the options
+//     of the embedded one. It has no flag for two of them, and none changes its data: it runs MutatingAdmissionPolicies, and
+//     delays every new CRD by five seconds.
 //   - A snapshot for a backup and a defragmentation never run at once: together they would stop etcd until the backup is
 //     done. One that is due waits for a snapshot for ten seconds, and then ends it.
 package embedded

@@ -216,37 +216,10 @@ func startEtcd(ctx context.Context, etcd *embeddedetcd.Server) (err error) {
 }
 
 func (s *Server) complete(ctx context.Context) (completed *serveroptions.CompletedOptions, err error) {
-	o := serveroptions.NewOptions(s.options.Dir)
-	base := fmt.Sprintf("https://%s", net.JoinHostPort(host, strconv.Itoa(s.options.Port)))
-
-	serving := o.GenericControlPlane.SecureServing
-	serving.BindAddress = net.ParseIP(host)
-	serving.BindPort = s.options.Port
-	o.GenericControlPlane.GenericServerRunOptions.AdvertiseAddress = serving.BindAddress
-	// Without these kcp publishes the machine's first address that is not loopback.
-	o.Extra.ShardBaseURL, o.Extra.ShardExternalURL, o.Extra.ShardVirtualWorkspaceURL = base, base, base
-	o.Extra.BatteriesIncluded = []string{batteries.Admin}
-	o.HomeWorkspaces.Enabled = false
-	// kcp runs this plugin once for every workspace. Each one builds the whole OpenAPI of its workspace
-	// every five seconds and keeps it, although only a kcp admin can write such policies.
-	admission := o.GenericControlPlane.Admission.GenericAdmission
-	admission.DisablePlugins = append(admission.DisablePlugins, mutatingadmissionpolicy.PluginName)
-
-	o.EmbeddedEtcd.ClientPort = strconv.Itoa(s.options.EtcdClientPort)
-	o.EmbeddedEtcd.PeerPort = strconv.Itoa(s.options.EtcdPeerPort)
-	o.EmbeddedEtcd.QuotaBackendBytes = s.options.EtcdQuota + etcdReserve
-
-	o.GenericControlPlane.Features.EnableProfiling = false
-	o.GenericControlPlane.Features.EnableContentionProfiling = false
-	authn := o.GenericControlPlane.Authentication
-	authn.Anonymous.Allow = false
-	authn.APIAudiences = []string{issuer, Audience}
-	if len(s.options.JWT) > 0 {
-		if authn.AuthenticationConfigFile, err = s.writeAuthentication(s.options.JWT); err != nil {
-			return nil, err
-		}
+	if err := s.keepAuthentication(); err != nil {
+		return nil, err
 	}
-
+	o := configured(s.options)
 	for _, change := range s.changes {
 		change(o)
 	}
@@ -257,4 +230,37 @@ func (s *Server) complete(ctx context.Context) (completed *serveroptions.Complet
 		return nil, fmt.Errorf("configure kcp: %w", err)
 	}
 	return completed, nil
+}
+
+// configured returns the options of kcp. Standalone makes the flags of a kcp from them.
+func configured(options Options) *serveroptions.Options {
+	o := serveroptions.NewOptions(options.Dir)
+	base := fmt.Sprintf("https://%s", net.JoinHostPort(host, strconv.Itoa(options.Port)))
+
+	serving := o.GenericControlPlane.SecureServing
+	serving.BindAddress = net.ParseIP(host)
+	serving.BindPort = options.Port
+	o.GenericControlPlane.GenericServerRunOptions.AdvertiseAddress = serving.BindAddress
+	// Without these kcp publishes the machine's first address that is not loopback.
+	o.Extra.ShardBaseURL, o.Extra.ShardExternalURL, o.Extra.ShardVirtualWorkspaceURL = base, base, base
+	o.Extra.BatteriesIncluded = []string{batteries.Admin}
+	o.HomeWorkspaces.Enabled = false
+	// kcp runs this plugin once for every workspace. Each one builds the whole OpenAPI of its workspace
+	// every five seconds and keeps it, although only a kcp admin can write such policies.
+	admission := o.GenericControlPlane.Admission.GenericAdmission
+	admission.DisablePlugins = append(admission.DisablePlugins, mutatingadmissionpolicy.PluginName)
+
+	o.EmbeddedEtcd.ClientPort = strconv.Itoa(options.EtcdClientPort)
+	o.EmbeddedEtcd.PeerPort = strconv.Itoa(options.EtcdPeerPort)
+	o.EmbeddedEtcd.QuotaBackendBytes = options.EtcdQuota + etcdReserve
+
+	o.GenericControlPlane.Features.EnableProfiling = false
+	o.GenericControlPlane.Features.EnableContentionProfiling = false
+	authn := o.GenericControlPlane.Authentication
+	authn.Anonymous.Allow = false
+	authn.APIAudiences = []string{issuer, Audience}
+	if len(options.JWT) > 0 {
+		authn.AuthenticationConfigFile = filepath.Join(options.Dir, authenticationFile)
+	}
+	return o
 }
