@@ -25,6 +25,9 @@
 //     is history that this hub cannot read.
 //   - Files and the records database are one source: both have the lines of the chains. A chain counts from the backup's
 //     head on; what is before, and chains that had ended when the backup was made, are not asked for.
+//   - An external kcp is restored by its own means, and has the ends of the chains that hubs recorded before its backup. So
+//     the time of the backup says which events it has, and the ends only which chains there have to be. What kcp has from
+//     after that time shows a hub that has worked since: then nothing is certain.
 //   - What cannot be known ends a restore: a chain that is missing, changed, or forked, that has a gap, or does not
 //     reach from the backup on, and events that could not be written. An operator who accepts that says so in the
 //     Order, and the report has it.

@@ -50,6 +50,8 @@ type chain struct {
 	// head is the last event that the backup has, if it names the chain.
 	head  audit.Head
 	named bool
+	// quiet is true if the chain may have ended before the backup.
+	quiet bool
 	// reached is true if a file has the event of the head.
 	reached bool
 	// later are the events that follow it.
@@ -73,6 +75,12 @@ func ReadHistory(o Order) (History, error) {
 	if len(c.chains) == 0 {
 		c.unknown("the backup names no chain of rights: its hub kept none in a file")
 	}
+	for _, h := range o.Quiet {
+		if h.Log == audit.Rights {
+			c.chains[h.Replica] = &chain{head: h, named: true, quiet: true, later: map[uint64]link{}}
+		}
+	}
+	c.found.Unknown = append(c.found.Unknown, o.Doubts...)
 	for _, file := range o.Files {
 		if err := audit.Lines(file, 0, func(l audit.Line) bool { c.add(l); return true }); err != nil {
 			return History{}, fmt.Errorf("read the audit log %s: %w", file, err)
@@ -125,15 +133,18 @@ func (c *chains) add(l audit.Line) {
 	default:
 		of.later[e.Seq] = link{hash: l.Hash, prev: e.Prev}
 	}
-	if e.Lost > 0 {
+	if e.Lost > 0 && (!c.order.EarlyHeads || !c.old(e)) {
 		c.unknown("replica %s, event %d: %d events before it could not be written", e.Replica, e.Seq, e.Lost)
 	}
 	c.change(e, true)
 }
 
+// old reports whether an event is from so long before the backup that the backup has what it is about.
+func (c *chains) old(e audit.Event) bool { return e.Time.Before(c.order.BackupAt.Add(-OnItsWay)) }
+
 // change keeps an event. later is true for one that follows the backup.
 func (c *chains) change(e audit.Event, later bool) {
-	if !later && e.Time.Before(c.order.BackupAt.Add(-OnItsWay)) {
+	if (!later || c.order.EarlyHeads) && c.old(e) {
 		return
 	}
 	key := e.Replica + "\n" + e.ID + "\n" + e.Action
@@ -154,6 +165,12 @@ func (c *chains) change(e audit.Event, later bool) {
 // judge follows a chain from its head in the backup on. What is before that is in the backup.
 func (c *chains) judge(replica string, of *chain) {
 	switch missing := "replica %s, rights: is missing, with the whole chain"; {
+	case of.last.Seq == 0 && of.quiet:
+		return
+	case c.order.EarlyHeads && !of.named && c.old(of.last):
+		// It had ended when the backup was made.
+		delete(c.chains, replica)
+		return
 	case of.last.Seq == 0:
 		c.unknown(missing, replica)
 		return
@@ -163,6 +180,10 @@ func (c *chains) judge(replica string, of *chain) {
 	}
 	before := link{hash: of.head.Hash}
 	next := of.head.Seq + 1
+	if c.order.EarlyHeads && !of.named && c.old(of.first) {
+		// The backup has what is before.
+		before.hash, next = of.first.Prev, of.first.Seq
+	}
 	for _, seq := range slices.Sorted(maps.Keys(of.later)) {
 		here := of.later[seq]
 		switch {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/faroshq/kedge-hub/pkg/audit"
@@ -30,10 +31,38 @@ type Order struct {
 	Heads []audit.Head `json:"heads"`
 	// Ended are the ends of chains that went no further when the backup was made: nobody needs their files.
 	Ended []audit.Head `json:"ended,omitempty"`
+	// Quiet are the ends of chains of which nothing was heard for so long that they had probably ended, too: nothing is
+	// missing if no file has them.
+	Quiet []audit.Head `json:"quiet,omitempty"`
+	// EarlyHeads is true if the Heads were taken before the backup. BackupAt alone then says what the backup has.
+	EarlyHeads bool `json:"earlyHeads,omitempty"`
+	// Doubts say why it is not certain what the backup has.
+	Doubts []string `json:"doubts,omitempty"`
 	// Files are the names of the files of audit chains, below the folder of the Order.
 	Files []string `json:"files"`
 	// AcceptLostHistory is true if the operator accepts that not everything that ended can be known.
 	AcceptLostHistory bool `json:"acceptLostHistory,omitempty"`
+}
+
+// Phase says how far an Order is carried out. The phases follow each other.
+type Phase string
+
+// The phases.
+const (
+	// PhaseWriting is that of an Order that is not whole. Nobody carries it out, and nobody serves.
+	PhaseWriting Phase = "Writing"
+	// PhaseOrdered is that of an Order with Steps that are left.
+	PhaseOrdered Phase = "Ordered"
+	// PhaseApplied is that of an Order with no Steps left, while the bindings in kcp follow.
+	PhaseApplied Phase = "Applied"
+	// PhaseHeld is that of an Order that is carried out, while purges are held.
+	PhaseHeld Phase = "Held"
+)
+
+// Before reports whether a phase is one before another.
+func (p Phase) Before(other Phase) bool {
+	all := []Phase{PhaseWriting, PhaseOrdered, PhaseApplied, PhaseHeld}
+	return slices.Index(all, p) < slices.Index(all, other)
 }
 
 // Place copies files of audit chains into a data folder and leaves the Order there, which names the copies. The Order
