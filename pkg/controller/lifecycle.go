@@ -77,7 +77,7 @@ func InGrace(what string, until *metav1.Time, now time.Time, held func() bool) (
 
 const (
 	// heldDelay is the time after which an object is looked at again whose purge is due and held.
-	heldDelay = time.Minute
+	heldDelay = 15 * time.Second
 	// announceDelay is the time between the pass that reports Active=False and the pass
 	// that deactivates the logical cluster.
 	announceDelay = 5 * time.Millisecond

@@ -52,7 +52,7 @@ func TestInGrace_isNotOverWhileTheOperatorHoldsPurges(t *testing.T) {
 	result, over := controller.InGrace("it", &until, until.Add(time.Hour), held)
 	require.False(t, over)
 	require.True(t, result.Stop)
-	require.Equal(t, time.Minute, result.RequeueAfter, "it is looked at again")
+	require.Equal(t, 15*time.Second, result.RequeueAfter, "it is looked at again")
 	require.Contains(t, result.Message, "can be undeleted until the operator")
 	result, over = controller.InGrace("it", &until, until.Add(-time.Second), held)
 	require.False(t, over)

@@ -10,7 +10,8 @@
 //   - authentication.go: how people and bots are authenticated, and log in
 //   - api.go, routes.go: what the API and the proxy are made of, and the routes
 //   - local.go, verify.go: the socket of the operator, and the comparison that it answers with
-//   - restored.go, restore.go: restore mode, and the command that leaves a data folder to it
+//   - restored.go, replay.go, shared.go: restore mode, for a data folder and for an external kcp
+//   - restore.go, restore_external.go: the commands that leave the two to it
 //   - serving.go, rotation.go: the listeners and the drain, and files that are replaced meanwhile
 //
 // A start goes in this order: the listener with the health probes, the embedded kcp, the tree
@@ -19,11 +20,16 @@
 //
 // # Restore mode
 //
-// A hub whose data folder was restored ends what ended after the backup (package restore) between the start of the
-// embedded kcp and all else. It does so with an assembly of its own, which has the controllers that end things and no
+// A hub whose data folder or external kcp was restored ends what ended after the backup (package restore) between the
+// bootstrap of the tree and all else. It does so with an assembly of its own, which has the controllers that end things and no
 // routes, and which is gone before the one that serves is built. So the caches by which requests are judged are filled
 // after the last ending was written: none of them can be behind it, and no controller that gives something has run
 // before. The assembly that serves opens when the bindings in kcp have followed, too.
+//
+// Before an external kcp, the order is in kcp (package external). Every replica reads it at its start, and again each
+// second. In restore mode all run that assembly, and the leader's carries out the order. The others wait until it is
+// written down that nothing is left, and then fill their caches. Where a Lease is lost in between, two replicas carry out
+// the same Steps, which only take away.
 //
 // Of the controllers that run meanwhile, organization carries out what it has accepted, endings and grants alike, in
 // their order: the Memberships that the backup has promised are made, so that an ending finds them. It makes claimed

@@ -17,6 +17,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/backup"
 	"github.com/faroshq/kedge-hub/pkg/records"
 	"github.com/faroshq/kedge-hub/pkg/restore"
+	"github.com/faroshq/kedge-hub/pkg/restore/external"
 )
 
 // RestoreOptions are those of Restore.
@@ -28,6 +29,8 @@ type RestoreOptions struct {
 	// Database is the records database of the lost hub: a file, the URL of a PostgreSQL, or none. If it is empty, a
 	// PostgreSQL of the configuration is that.
 	Database string
+	// BackupAt is when the backup of an external kcp was begun.
+	BackupAt time.Time
 	// AcceptLostHistory lets the hub serve though not all that ended after the backup is known.
 	AcceptLostHistory bool
 	// Etcd makes the data of the embedded etcd.
@@ -38,20 +41,14 @@ type RestoreOptions struct {
 // nothing. It fails if that hub would not serve.
 func Restore(ctx context.Context, c Config, o RestoreOptions, in io.Reader, out io.Writer) error {
 	if !c.Embedded {
-		return errors.New("this is about an embedded kcp: an external one is restored by its own means; " +
+		return errors.New("this is about an embedded kcp: an external one is restored by its own means, and then by --external; " +
 			"the guide of kedge-hub, deploy/README.md, says in which order (Backup and restore)")
 	}
-	files, err := chainFiles(o.Replay)
-	if err != nil {
-		return fmt.Errorf("--replay: %w", err)
-	}
-	stored, err := lostRecords(ctx, c, o.Database)
+	files, stored, closing, err := o.history(ctx, c)
 	if err != nil {
 		return err
 	}
-	if stored != nil {
-		defer func() { _ = stored.Close() }()
-	}
+	defer closing()
 	if o.From != "-" {
 		f, err := os.Open(o.From)
 		if err != nil {
@@ -80,15 +77,26 @@ func Restore(ctx context.Context, c Config, o RestoreOptions, in io.Reader, out 
 	if err != nil {
 		return fmt.Errorf("%s is filled, and its hub will not start: %w; empty the folder first", c.DataDir, err)
 	}
-	for _, end := range plan.Ends {
-		fmt.Fprintf(out, "replica %s: its audit log ends at event %d, %s; what ended later is not known\n", end.Replica, end.Seq, end.Time.Format(time.RFC3339Nano))
-	}
-	for _, unknown := range plan.Unknown {
-		fmt.Fprintf(out, "not known, as you accepted: %s\n", unknown)
-	}
+	printEnds(out, plan)
 	fmt.Fprintf(out, "the next start of kedge-hub ends %d times what ended after the backup, and then serves; "+
 		"%d times something was given after it, which is lost: %s lists all of that\n", len(plan.Steps), len(plan.Lost), restore.ReportFile(c.DataDir))
 	return nil
+}
+
+// history returns the files of the audit log of the lost hub, and opens its records database, which is nil if there is none.
+// Without an error the caller calls closing.
+func (o RestoreOptions) history(ctx context.Context, c Config) (files []string, stored *records.DB, closing func(), err error) {
+	if files, err = chainFiles(o.Replay); err != nil {
+		return nil, nil, nil, fmt.Errorf("--replay: %w", err)
+	}
+	if stored, err = lostRecords(ctx, c, o.Database); err != nil {
+		return nil, nil, nil, err
+	}
+	return files, stored, func() {
+		if stored != nil {
+			_ = stored.Close()
+		}
+	}, nil
 }
 
 // lostRecords opens the records database of the lost hub, and makes sure that it answers: nothing is filled for one that
@@ -120,21 +128,49 @@ func lostRecords(ctx context.Context, c Config, named string) (*records.DB, erro
 	return db, nil
 }
 
+// printEnds says until when the past is known.
+func printEnds(out io.Writer, plan restore.Plan) {
+	for _, end := range plan.Ends {
+		fmt.Fprintf(out, "replica %s: its audit log ends at event %d, %s; what ended later is not known\n", end.Replica, end.Seq, end.Time.Format(time.RFC3339Nano))
+	}
+	for _, unknown := range plan.Unknown {
+		fmt.Fprintf(out, "not known, as you accepted: %s\n", unknown)
+	}
+}
+
 // place leaves the Order in a data folder, with copies of the files, and with what the records database has of the time
 // since the backup.
-func place(ctx context.Context, dir string, o restore.Order, files []string, stored *records.DB) (err error) {
-	if stored == nil {
+func place(ctx context.Context, dir string, o restore.Order, files []string, stored *records.DB) error {
+	return withRecords(ctx, filepath.Join(dir, backup.RestoreDir), o, files, stored, func(files []string) error {
 		return restore.Place(dir, o, files)
+	})
+}
+
+// readOrder returns the Plan of an Order with files, and with what the records database has.
+func readOrder(ctx context.Context, o restore.Order, files []string, stored *records.DB) (plan restore.Plan, err error) {
+	return plan, withRecords(ctx, "", o, files, stored, func(files []string) error {
+		o.Files = files
+		plan, err = restore.Read(o)
+		return err
+	})
+}
+
+// withRecords calls do with the files, and with one of the lines that the records database has of the time since the
+// backup, which is in a folder for the time of the call.
+func withRecords(ctx context.Context, dir string, o restore.Order, files []string, stored *records.DB, do func(files []string) error) (err error) {
+	if stored == nil {
+		return do(files)
 	}
-	f, err := os.CreateTemp(filepath.Join(dir, backup.RestoreDir), "records-*.jsonl")
+	f, err := os.CreateTemp(dir, "records-*.jsonl")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.Remove(f.Name())) }()
-	if err := errors.Join(stored.Rights(ctx, o.Heads, o.Ended, o.BackupAt.Add(-restore.OnItsWay), f), f.Close()); err != nil {
+	heads := slices.Concat(o.Heads, o.Quiet)
+	if err := errors.Join(stored.Rights(ctx, heads, o.Ended, o.BackupAt.Add(-restore.OnItsWay), f), f.Close()); err != nil {
 		return err
 	}
-	return restore.Place(dir, o, append(slices.Clone(files), f.Name()))
+	return do(append(slices.Clone(files), f.Name()))
 }
 
 // chainFiles are the files, and those of the chain of rights in the folders, that are named.
@@ -161,10 +197,19 @@ func chainFiles(named []string) (files []string, err error) {
 	return files, nil
 }
 
-// Release has the hub that runs with the data folder purge again.
+// released is what an operator is told whose hubs purge again.
+const released = "what is due is purged from now on"
+
+// Release has the hub that runs with the data folder purge again, with all replicas of it. Without one it asks an external kcp.
 func Release(ctx context.Context, c Config, out io.Writer) error {
 	answer, err := askLocal(ctx, localSocket(c), http.MethodPost, releasePath, patience)
 	switch {
+	case errors.Is(err, errNoHub) && !c.Embedded:
+		err := askBehind(ctx, c, func(ctx context.Context, b behind) error { return external.New(b.clients, b.cluster).Release(ctx) })
+		if err == nil {
+			fmt.Fprintln(out, released)
+		}
+		return err
 	case errors.Is(err, errNoHub):
 		return fmt.Errorf("%w; start it first", err)
 	case err != nil:
@@ -175,6 +220,6 @@ func Release(ctx context.Context, c Config, out io.Writer) error {
 		text, _ := io.ReadAll(io.LimitReader(answer.Body, 4<<10))
 		return fmt.Errorf("the running hub says: %s", cmp.Or(strings.TrimSpace(string(text)), answer.Status))
 	}
-	fmt.Fprintln(out, "what is due is purged from now on")
+	fmt.Fprintln(out, released)
 	return nil
 }

@@ -187,7 +187,9 @@ func TestRestored_holdsPurgesUntilTheirRelease(t *testing.T) {
 func TestRestored_refusesTheOperatorUntilItServes(t *testing.T) {
 	t.Parallel()
 	c := verifying(t)
-	r := newRestored(c.DataDir, restore.Plan{Steps: make([]restore.Step, 3)})
+	r := newRestored()
+	require.Empty(t, r.says())
+	r.order(folder(c.DataDir), restore.Plan{Steps: make([]restore.Step, 3)})
 	r.waiting(2, nil)
 	serving(t, c, r.ServeHTTP)
 	to := filepath.Join(t.TempDir(), "file")

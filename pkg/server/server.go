@@ -27,6 +27,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/metrics"
 	"github.com/faroshq/kedge-hub/pkg/records"
+	"github.com/faroshq/kedge-hub/pkg/restore/external"
 	"github.com/faroshq/kedge-hub/pkg/storage"
 	"github.com/faroshq/kedge-hub/pkg/tracing"
 	"github.com/faroshq/kedge-hub/pkg/usage"
@@ -67,8 +68,10 @@ type hub struct {
 	// tracer is nil without --otlp-endpoint.
 	tracer  *tracing.Tracer
 	storage *storage.Monitor
-	// restored is nil unless the data folder is that of a restore that the hub has not finished.
+	// restored is nil with an embedded kcp, unless the data folder is that of a restore that the hub has not finished.
+	// orders is nil with an embedded kcp.
 	restored *restored
+	orders   *external.Orders
 	purges   *purges
 	// ready is closed when the hub has said that it is.
 	ready chan struct{}
@@ -171,11 +174,6 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) (err error) {
 	}
 	h.embedded = found.Embedded
 	defer func() { stopKCP(); <-found.Done }()
-	if h.restored != nil {
-		if err := h.replay(starting, found.Config); err != nil {
-			return err
-		}
-	}
 	a := &assembly{hub: h, admin: found.Config}
 	defer func() { stopBelow(); a.running.Wait() }()
 	if err := a.start(starting, below, serving, front); err != nil {
@@ -185,6 +183,9 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) (err error) {
 		if a.backups, err = a.newBackups(); err != nil {
 			return err
 		}
+	}
+	if h.orders != nil {
+		servers.Go(func() error { return h.watchOrders(serving) })
 	}
 	h.serveLocal(serving, servers, a.local())
 	log.From(ctx).Info("ready", zap.Duration("after", time.Since(began).Round(time.Millisecond)), zap.String("url", h.config.ExternalURL))

@@ -123,6 +123,12 @@ func (a *assembly) start(starting, below, serving context.Context, front *health
 	if err := a.bootstrap(starting, below); err != nil {
 		return err
 	}
+	if err := a.findOrder(starting); err != nil {
+		return err
+	}
+	if err := a.hub.replay(starting, a.admin); err != nil {
+		return err
+	}
 	if err := a.caches(); err != nil {
 		return err
 	}

@@ -56,6 +56,19 @@ func ChangeRootAnnotation(ctx context.Context, clients *kcp.Clients, tree tenanc
 	}
 }
 
+// RootCluster returns the logical cluster of the root workspace of a tree that exists.
+func RootCluster(ctx context.Context, clients *kcp.Clients, tree tenancy.Tree) (string, error) {
+	client, root := rootOf(clients, tree)
+	ws, err := client.Get(ctx, root, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("read the root workspace: %w", err)
+	}
+	if ws.Spec.Cluster == "" {
+		return "", fmt.Errorf("the workspace %s is not made yet", tree.Root())
+	}
+	return ws.Spec.Cluster, nil
+}
+
 // rootOf returns the client of the root workspace, which is an object in the workspace above it, and its name there.
 func rootOf(clients *kcp.Clients, tree tenancy.Tree) (client *kcp.Client[*kcptenancyv1alpha1.Workspace], name string) {
 	path := tree.Root()

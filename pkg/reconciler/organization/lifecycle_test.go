@@ -37,7 +37,7 @@ func TestO13_deactivatesAndKeepsADeletedOrg(t *testing.T) {
 	}
 	m.clock.SetTime(began.Add(grace))
 	m.Did, m.hold = nil, true
-	require.Equal(t, time.Minute, m.converged(t), "purges are held after a restore")
+	require.Equal(t, 15*time.Second, m.converged(t), "purges are held after a restore")
 	require.NotNil(t, m.org)
 	require.Equal(t, v1alpha1.ReasonWaiting, m.active().Reason)
 	m.Did, m.hold = nil, false

@@ -41,7 +41,7 @@ func TestO8_keepsADeletedPersonForTheWholeGrace(t *testing.T) {
 	}
 	k.clock.SetTime(began.Add(grace))
 	k.hold = true
-	require.Equal(t, time.Minute, k.converged(t), "purges are held after a restore")
+	require.Equal(t, 15*time.Second, k.converged(t), "purges are held after a restore")
 	require.Empty(t, k.Did)
 	k.hold = false
 	k.converged(t)

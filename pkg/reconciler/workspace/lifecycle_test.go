@@ -179,7 +179,7 @@ func TestO13_deactivatesAndKeepsADeletedWorkspace(t *testing.T) {
 	require.Len(t, m.held, 4, "who was in it is in it when it is undeleted")
 	m.clock.SetTime(began.Add(grace))
 	m.hold = true
-	require.Equal(t, time.Minute, m.converged(t), "purges are held after a restore")
+	require.Equal(t, 15*time.Second, m.converged(t), "purges are held after a restore")
 	require.NotNil(t, m.ws)
 	m.hold = false
 	m.converged(t)
