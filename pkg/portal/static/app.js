@@ -12,6 +12,8 @@ import * as access from './pages/access.js';
 import * as activity from './pages/activity.js';
 import * as admin from './pages/admin.js';
 import * as adminorgs from './pages/adminorgs.js';
+import * as adminaccess from './pages/adminaccess.js';
+import * as adminbilling from './pages/adminbilling.js';
 import * as adminusage from './pages/adminusage.js';
 import * as bot from './pages/bot.js';
 import * as bots from './pages/bots.js';
@@ -65,6 +67,8 @@ const routes = [
   { pattern: /^\/ui\/admin\/orgs$/, params: [], page: adminorgs, tab: 'Organizations', audit: true },
   { pattern: /^\/ui\/admin\/audit$/, params: [], page: activity, tab: 'Activity', audit: true },
   { pattern: /^\/ui\/admin\/usage$/, params: [], page: adminusage, tab: 'Usage', audit: true },
+  { pattern: /^\/ui\/admin\/billing$/, params: [], page: adminbilling, tab: 'Billing', audit: true },
+  { pattern: /^\/ui\/admin\/access$/, params: [], page: adminaccess, tab: 'Access', audit: true },
   { pattern: /^\/ui\/admin\/catalog$/, params: [], page: catalog, tab: 'Catalog' },
   { pattern: new RegExp(`^/ui/admin/catalog/${id}$`), params: ['entry'], page: entry, tab: 'Catalog' },
   { pattern: /^\/ui\/admin\/deletions$/, params: [], page: deletions, tab: 'Deletions' },
@@ -214,7 +218,7 @@ function frame(params, tab) {
       h('nav', { 'aria-label': 'Account' },
         requested,
         (session.me.platformAdmin || session.me.auditor) && h('a', { href: '/ui/admin' }, session.me.platformAdmin ? 'Admin' : 'Audit'),
-        h('a', { href: '/ui/deleted' }, 'Deleted'),
+        h('a', { href: '/ui/deleted' }, 'Deleted items'),
         h('a', { href: '/ui/me' }, h('bdi', {}, session.me.displayName || session.me.name)),
         h('button', { type: 'button', class: 'plain', onclick: signOut }, 'Sign out')));
   }
@@ -235,7 +239,10 @@ function tabsOf({ org, ws }) {
     if (!session.me.platformAdmin && !session.me.auditor) return [];
     /** @type {Array<[string, string]>} */
     const managed = session.me.platformAdmin ? [['Catalog', `${adminPath}/catalog`], ['Deletions', `${adminPath}/deletions`]] : [];
-    return [['People', adminPath], ['Organizations', `${adminPath}/orgs`], ...managed, ['Activity', `${adminPath}/audit`], ['Usage', `${adminPath}/usage`]];
+    return [
+      ['People', adminPath], ['Organizations', `${adminPath}/orgs`], ...managed, ['Activity', `${adminPath}/audit`],
+      ['Usage', `${adminPath}/usage`], ['Billing', `${adminPath}/billing`], ['Access', `${adminPath}/access`],
+    ];
   }
   if (ws) {
     const base = `/ui/orgs/${org}/workspaces/${ws}`;

@@ -60,7 +60,7 @@ func lateAnswer(alice *person) {
 	alice.fills("Name", "late")
 	alice.press("Create")
 	alice.press("Cancel")
-	alice.press("Deleted")
+	alice.press("Deleted items")
 	alice.sees("Nothing is deleted")
 	alice.Eval(alice.t, "void (window.late = false, window.release())", nil)
 	alice.Until(alice.t, "window.late")

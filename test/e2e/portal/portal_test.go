@@ -460,7 +460,7 @@ func deletion(alice *person) {
 	alice.press("Delete organization")
 	alice.At(alice.t, alice.hub+"/ui/")
 	alice.misses("ACME")
-	alice.press("Deleted")
+	alice.press("Deleted items")
 	alice.sees("Undelete the organization first")
 	alice.looks("deleted")
 	alice.pressIn("Organization", "Undelete")

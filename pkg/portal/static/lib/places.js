@@ -57,7 +57,7 @@ export function describe({ page, path, workspace, etag }) {
 export function remove({ page, noun, name, path, what, after }) {
   confirmDialog({
     title: `Delete ${noun}`, name, action: `Delete ${noun}`, signal: page.signal, busy: 'Deleting…',
-    text: [what, ' Until it is purged, it can be brought back on the page “Deleted”.'],
+    text: [what, ' Until it is purged, it can be brought back on the page “Deleted items”.'],
     submit: async () => {
       await call('DELETE', path);
       await loadMemberships().catch(() => {});

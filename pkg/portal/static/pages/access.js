@@ -23,13 +23,23 @@ export async function render(page) {
   const { body } = wanted
     ? await call('GET', `${path}/access?at=${encodeURIComponent(wanted)}`, { signal: page.signal })
     : await call('GET', `${path}/access`, { signal: page.signal });
-  /** @type {Schema<'AccessHolder'>[]} */
-  const items = body.items;
   const noun = ws ? 'workspace' : 'organization';
   page.title('Access');
   page.show(
     heading('Access', `Who ${wanted ? 'had' : 'has'} access to this ${noun}${ws ? '' : ' and to what is in it'}, and through what.`),
     form(page, wanted),
+    answer(body, { org, ws, noun, wanted }),
+  );
+}
+
+/**
+ * Shows an answer. wanted is the moment that it is about, or empty.
+ * @param {Schema<'PastAccess'>} body @param {{org: string, ws?: string, noun: string, wanted: string}} of
+ */
+export function answer(body, { org, ws, noun, wanted }) {
+  /** @type {Schema<'AccessHolder'>[]} */
+  const items = body.items;
+  return [
     body.message && note('warn', sentence(body.message)),
     body.asOf && Date.parse(body.at) - Date.parse(body.asOf) > lately
     && note('warn', 'The hub recorded nothing from ', moment(body.asOf), ' on until after this moment. What changed in between is not known.'),
@@ -40,7 +50,7 @@ export async function render(page) {
       { title: 'Through', cell: (i) => i.through.map(source) },
       { title: 'Since', class: 'nowrap', cell: (i) => i.through.length > 0 && [moment(i.through[0].since), i.through[0].expiresAt && h('span', { class: 'second' }, wanted ? ['ends ', moment(i.through[0].expiresAt)] : end(i.through[0].expiresAt))] },
     ], items, body.active || body.message ? 'Nobody has access.' : `This ${noun} did not exist then, or was deleted: nobody had access.`),
-  );
+  ];
 }
 
 /** @param {Schema<'AccessHolder'>} i */
@@ -68,15 +78,21 @@ function source(s, n) {
   return n === 0 ? capital(text) : h('span', { class: 'second' }, `also ${text}`);
 }
 
-/** @param {import('../app.js').Page} page @param {string} wanted */
-function form(page, wanted) {
+/**
+ * Asks about a moment and, with org, about an Organization.
+ * @param {import('../app.js').Page} page @param {string} wanted @param {string} [org] the UUID that the page is about, or empty
+ */
+export function form(page, wanted, org) {
+  const uuid = org !== undefined && h('input', { type: 'search', value: org, 'aria-label': 'UUID of an organization', placeholder: 'UUID of an organization' });
   const input = h('input', {
     type: 'datetime-local', step: '1', value: wanted && local(wanted), max: local(new Date().toISOString()), 'aria-label': 'Moment', class: 'inline',
   });
   const ask = () => {
     const at = input.value ? new Date(input.value).toISOString().replace(/\.\d+Z$/, 'Z') : '';
-    page.go(at ? `${location.pathname}?at=${encodeURIComponent(at)}` : location.pathname);
+    const query = new URLSearchParams([['org', uuid ? uuid.value.trim() : ''], ['at', at]].filter(([, value]) => value));
+    page.go(query.size > 0 ? `${location.pathname}?${query}` : location.pathname);
   };
+  const now = org ? `${location.pathname}?org=${encodeURIComponent(org)}` : location.pathname;
   return h('form', { class: 'toolbar', onsubmit: (/** @type {Event} */ e) => { e.preventDefault(); ask(); } },
-    input, h('button', { type: 'submit' }, 'Show'), wanted && h('a', { class: 'button', href: location.pathname }, 'Now'));
+    uuid, input, h('button', { type: 'submit' }, 'Show'), wanted && h('a', { class: 'button', href: now }, 'Now'));
 }

@@ -40,7 +40,10 @@ export async function render(page) {
     behind.length > 0 && h('p', { class: 'note warn', role: 'status' }, 'Some events of the last time are not here yet.'),
     table('Activity', [
       { title: 'Time', class: 'nowrap', cell: (e) => moment(e.time) },
-      { title: 'By', cell: (e) => [h('bdi', {}, e.actor.user || e.actor.bot || e.actor.kind), all && h('span', { class: 'second' }, h('bdi', {}, e.peer || ''))] },
+      {
+        title: 'By', class: 'name',
+        cell: (e) => [h('bdi', {}, e.actor.user || e.actor.bot || e.actor.kind), all && h('span', { class: 'second' }, h('bdi', {}, e.peer || ''))],
+      },
       { title: 'Action', cell: (e) => [
         inWords(e.action), h('span', { class: inWords(e.action) ? 'second' : null }, visible(e.action)),
         h('span', { class: 'second' }, h('bdi', {}, visible(objectOf(e)))),

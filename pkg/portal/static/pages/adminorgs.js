@@ -17,7 +17,8 @@ export async function render(page) {
     problem,
     searchForm(page, 'Search by name', [{ name: 'personal', label: 'Kind', options: [['', 'All kinds'], ['false', 'Shared'], ['true', 'Personal']] }]),
     table('Organizations', [
-      { title: 'Organization', cell: (o) => [named(o.displayName), ' ', o.personal && badge('', 'personal'), h('span', { class: 'second' }, h('code', {}, o.uuid))] },
+      { title: 'Organization', cell: (o) => [named(o.displayName), ' ', o.personal && badge('', 'personal'),
+        h('span', { class: 'second' }, h('code', {}, o.uuid), ' ', h('a', { href: `/ui/admin/access?org=${o.uuid}` }, 'Who has access'))] },
       { title: 'Workspaces', class: 'nowrap', cell: (o) => `${o.workspaceQuota.used} of ${o.workspaceQuota.limit}` },
       { title: 'Cost center', cell: (o) => named(o.billing?.costCenter || '', '–') },
       { title: 'Created', cell: (o) => [date(o.createdAt), h('span', { class: 'second' }, 'by ', named(o.createdBy))] },

@@ -11,9 +11,9 @@ export async function render(page) {
   const { body } = await call('GET', '/api/users/me/memberships?deleted=true', { signal: page.signal });
   const rows = body.items.filter((r) => r.softDeletedAt);
   const gone = new Set(rows.filter((r) => !r.workspaceUUID).map((r) => r.orgUUID));
-  page.title('Deleted');
+  page.title('Deleted items');
   page.show(
-    heading('Deleted', 'Organizations and workspaces that were deleted and are not purged yet.'),
+    heading('Deleted items', 'Organizations and workspaces that were deleted and are not purged yet.'),
     table('Deleted', [
       { title: 'Name', cell: (r) => [named(r.workspaceUUID ? r.workspaceDisplayName : r.orgDisplayName), r.workspaceUUID && h('span', { class: 'second' }, 'in ', named(r.orgDisplayName))] },
       { title: 'Kind', cell: (r) => (r.workspaceUUID ? 'Workspace' : 'Organization') },

@@ -35,7 +35,7 @@ export async function render(page) {
     table('Members', [
       { title: 'Person', cell: (m) => [named(m.displayName, m.user), ' ', m.user === session.me.name && badge('', 'you'), h('span', { class: 'second' }, h('bdi', {}, m.user))] },
       { title: 'Role', cell: (m) => [may(m) && byHand(m) ? roleSelect(context, m) : roleText(m), otherParts(m)] },
-      { title: 'Through', cell: (m) => (m.scope === 'org' && ws ? 'the organization' : `this ${noun}`) },
+      { title: 'Through', class: 'nowrap', cell: (m) => (m.scope === 'org' && ws ? 'the organization' : `this ${noun}`) },
       ...(ws ? [{ title: 'Further rights', cell: rightsOf }] : []),
       { title: 'Since', cell: (m) => date(m.since) },
       { title: 'End', cell: (m) => end(m.expiresAt) },
