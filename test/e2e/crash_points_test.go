@@ -51,6 +51,8 @@ type scene struct {
 	a, b, key string
 	// bot is a UUID of a bot, token the ID of its token, and secret that token itself.
 	bot, token, secret string
+	// invitation and request are IDs, and link is the secret of the invitation.
+	invitation, link, request string
 	// export is the path of an APIExport, and entry the UUID of its CatalogEntry.
 	export, entry string
 	// org and ws are UUIDs; alone is an Organization whose only member is a.
@@ -129,14 +131,16 @@ func groups() map[string]group {
 		"people":    {[]string{short}, peopleOperations(), sample},
 		"bots":      {[]string{shared}, botOperations(), one},
 		"catalog":   {[]string{shared}, catalogOperations(), one},
+		"sharing":   {[]string{shared}, sharingOperations(), one},
 	}
 	if os.Getenv(pointsVariable) != "all" {
-		// The hub of the bots serves one operation of the catalog, too.
-		catalog := catalogOperations()
+		// The hub of the bots serves one operation of the catalog, and one of invitations and requests, too.
+		catalog, sharing := catalogOperations(), sharingOperations()
 		bots := all["bots"]
-		bots.operations = append(bots.operations, catalog[day()%len(catalog)])
+		bots.operations = append(bots.operations, catalog[day()%len(catalog)], sharing[day()%len(sharing)])
 		all["bots"] = bots
 		delete(all, "catalog")
+		delete(all, "sharing")
 		return all
 	}
 	split := map[string]group{}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -167,9 +168,10 @@ func (a *audit) grants(uuid string, org *TruthOrg, ws *TruthWorkspace) (roles ma
 
 func (a *audit) membership(uuid string, org *TruthOrg, m *v1alpha1.Membership) {
 	user, in := m.Spec.UserRef.Name, ""
+	gives := effective(m)
 	row := v1alpha1.MembershipIndexEntry{
 		OrgUUID: uuid, OrgDisplayName: org.Organization.Spec.DisplayName,
-		Role: m.Spec.Role, Personal: org.Organization.Spec.Personal,
+		Role: gives.Spec.Role, Personal: org.Organization.Spec.Personal,
 	}
 	if a.Users[user] == nil {
 		a.problem("the Membership %s in %s is of nobody", m.Name, uuid)
@@ -290,20 +292,29 @@ func (a *audit) bots(workspace string, org *TruthOrg, ws *TruthWorkspace, bindin
 	}
 }
 
+// effective is what a Membership gives with all its parts.
+func effective(m *v1alpha1.Membership) *v1alpha1.Membership {
+	if gives := tenancy.EffectiveAt(m, time.Now()); gives != nil {
+		return gives
+	}
+	return m
+}
+
 // access returns the expected bindings of a Workspace, with role and subject, and the
 // expected roles of the hub.
 func (a *audit) access(workspace string, org *TruthOrg) (bindings map[string]string, roles []string) {
 	const prefix = "kedge:workspace:"
-	effective, sudo := map[string]v1alpha1.Role{}, map[string]bool{}
+	roleOf, sudo := map[string]v1alpha1.Role{}, map[string]bool{}
 	for _, m := range org.Memberships {
+		m := effective(m)
 		u := a.Users[m.Spec.UserRef.Name]
 		here := m.Spec.WorkspaceRef != nil && m.Spec.WorkspaceRef.Name == workspace
 		if u == nil || u.Status.DeletionRequestedAt != nil || u.Spec.Registration != v1alpha1.RegistrationApproved ||
 			!here && (m.Spec.Scope != v1alpha1.ScopeOrg || m.Spec.Role != v1alpha1.RoleAdmin) {
 			continue
 		}
-		if effective[u.Name] != v1alpha1.RoleAdmin {
-			effective[u.Name] = m.Spec.Role
+		if roleOf[u.Name] != v1alpha1.RoleAdmin {
+			roleOf[u.Name] = m.Spec.Role
 		}
 		sudo[u.Name] = sudo[u.Name] || here && m.Spec.Sudo
 	}
@@ -312,7 +323,7 @@ func (a *audit) access(workspace string, org *TruthOrg) (bindings map[string]str
 		bindings[name] = fmt.Sprintf("%s of %v", role, []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: kind, Name: subject}})
 	}
 	roles = []string{prefix + "admin", prefix + "member", prefix + "viewer"}
-	for name, role := range effective {
+	for name, role := range roleOf {
 		identity := a.Users[name].Spec.RBACIdentity
 		bind(prefix+string(role)+":user:"+name, prefix+string(role), rbacv1.UserKind, identity)
 		if sudo[name] {

@@ -41,6 +41,8 @@ type TruthOrg struct {
 	Memberships map[string]*v1alpha1.Membership
 	Bots        map[string]*v1alpha1.Bot
 	Entries     map[string]*v1alpha1.CatalogEntry
+	Invitations map[string]*v1alpha1.Invitation
+	Requests    map[string]*v1alpha1.AccessRequest
 	Workspaces  map[string]*TruthWorkspace
 }
 
@@ -124,7 +126,8 @@ func ReadTruth(ctx context.Context, clients *kcp.Clients, root string, people ..
 
 func (o *TruthOrg) read(ctx context.Context, clients *kcp.Clients) error {
 	o.Memberships, o.Bots, o.Workspaces = map[string]*v1alpha1.Membership{}, map[string]*v1alpha1.Bot{}, map[string]*TruthWorkspace{}
-	o.Entries = map[string]*v1alpha1.CatalogEntry{}
+	o.Entries, o.Invitations = map[string]*v1alpha1.CatalogEntry{}, map[string]*v1alpha1.Invitation{}
+	o.Requests = map[string]*v1alpha1.AccessRequest{}
 	if o.Workspace == nil || o.Workspace.Spec.Cluster == "" {
 		return nil
 	}
@@ -132,6 +135,8 @@ func (o *TruthOrg) read(ctx context.Context, clients *kcp.Clients) error {
 	var memberships v1alpha1.MembershipList
 	var bots v1alpha1.BotList
 	var entries v1alpha1.CatalogEntryList
+	var invitations v1alpha1.InvitationList
+	var requests v1alpha1.AccessRequestList
 	var workspaces kcptenancyv1alpha1.WorkspaceList
 	err := list(ctx, clients.Memberships(cluster).GetClient(), "memberships", &memberships)
 	if err == nil {
@@ -139,6 +144,12 @@ func (o *TruthOrg) read(ctx context.Context, clients *kcp.Clients) error {
 	}
 	if err == nil {
 		err = list(ctx, clients.CatalogEntries(cluster).GetClient(), "catalogentries", &entries)
+	}
+	if err == nil {
+		err = list(ctx, clients.Invitations(cluster).GetClient(), "invitations", &invitations)
+	}
+	if err == nil {
+		err = list(ctx, clients.AccessRequests(cluster).GetClient(), "accessrequests", &requests)
 	}
 	if err == nil {
 		err = list(ctx, clients.Workspaces(cluster).GetClient(), "workspaces", &workspaces)
@@ -158,6 +169,12 @@ func (o *TruthOrg) read(ctx context.Context, clients *kcp.Clients) error {
 	}
 	for i := range entries.Items {
 		o.Entries[entries.Items[i].Name] = &entries.Items[i]
+	}
+	for i := range invitations.Items {
+		o.Invitations[invitations.Items[i].Name] = &invitations.Items[i]
+	}
+	for i := range requests.Items {
+		o.Requests[requests.Items[i].Name] = &requests.Items[i]
 	}
 	var mu sync.Mutex
 	reading, ctx := errgroup.WithContext(ctx)

@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 // Platform reads and writes objects in kcp below one root workspace, bypassing every hub.
@@ -44,6 +46,16 @@ func (p Platform) MembershipsOf(t testing.TB, org string) (map[string]v1alpha1.M
 		out[m.Name] = m
 	}
 	return out, err
+}
+
+// SparesIn reads the spares in a workspace, by its path or logical cluster.
+func SparesIn(ctx context.Context, clients *kcp.Clients, path string) (found []tenancy.Spare, err error) {
+	var list kcptenancyv1alpha1.WorkspaceList
+	err = clients.Workspaces(path).GetClient().Get().Resource("workspaces").Param("labelSelector", v1alpha1.SpareLabel).Do(ctx).Into(&list)
+	for i := range list.Items {
+		found = append(found, tenancy.SpareOf(&list.Items[i]))
+	}
+	return found, err
 }
 
 // RowsOf lists the entries of a person's UserMembershipIndex, by "{org}/{workspace}".

@@ -99,7 +99,7 @@ func TestSpares_areTakenAndWorkAtOnce(t *testing.T) {
 		require.Equal(t, "alice", m.Spec.UserRef.Name, name)
 	}
 	framework.Eventually(t, framework.Long, func() error {
-		inside, err := sparesIn(t, p, p.OrgPath(org.Text("uuid")))
+		inside, err := framework.SparesIn(t.Context(), p.Clients, p.OrgPath(org.Text("uuid")))
 		return framework.Check(err == nil && len(inside) == 1 && inside[0].Whole && inside[0].Reserved == nil, "%v %v", inside, err)
 	})
 	spareOrgs(t, p, 2, func(s rules.Spare) error { return framework.Check(s.Reserved == nil, "%s is reserved", s.Name) })

@@ -10,10 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
-	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	"github.com/stretchr/testify/require"
 
-	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/server"
 	rules "github.com/faroshq/kedge-hub/pkg/tenancy"
 	"github.com/faroshq/kedge-hub/test/framework"
@@ -24,31 +22,20 @@ func withSpares(orgs, workspaces int) func(*server.Options) {
 	return func(o *server.Options) { o.Spares.Organizations, o.Spares.Workspaces = orgs, workspaces }
 }
 
-// sparesIn reads the spares in a workspace from kcp.
-func sparesIn(t testing.TB, p framework.Platform, path string) (found []rules.Spare, err error) {
-	t.Helper()
-	var list kcptenancyv1alpha1.WorkspaceList
-	err = p.Workspaces(path).GetClient().Get().Resource("workspaces").Param("labelSelector", v1alpha1.SpareLabel).Do(t.Context()).Into(&list)
-	for i := range list.Items {
-		found = append(found, rules.SpareOf(&list.Items[i]))
-	}
-	return found, err
-}
-
 // spareOrgs waits until there are exactly so many spare Organizations, each with a whole Workspace, and
 // all have passed the check. It returns the Workspaces by the names of the Organizations.
 func spareOrgs(t testing.TB, p framework.Platform, n int, check func(rules.Spare) error) (orgs []rules.Spare, children map[string]rules.Spare) {
 	t.Helper()
 	framework.Eventually(t, framework.Long, func() (err error) {
 		children = map[string]rules.Spare{}
-		if orgs, err = sparesIn(t, p, p.OrgsPath()); err != nil || len(orgs) != n {
+		if orgs, err = framework.SparesIn(t.Context(), p.Clients, p.OrgsPath()); err != nil || len(orgs) != n {
 			return fmt.Errorf("%d spares: %w", len(orgs), err)
 		}
 		for _, o := range orgs {
 			if !o.KCPReady {
 				return fmt.Errorf("%s is not ready", o.Name)
 			}
-			inside, err := sparesIn(t, p, o.ClusterID)
+			inside, err := framework.SparesIn(t.Context(), p.Clients, o.ClusterID)
 			if err != nil || len(inside) != 1 || !inside[0].Whole {
 				return fmt.Errorf("%s has %v: %w", o.Name, inside, err)
 			}
