@@ -15,6 +15,11 @@ DEX := $(TOOLS)/dex-$(shell cat test/dex/go.mod test/dex/go.sum | cksum | cut -d
 PROMTOOL := $(TOOLS)/promtool-$(shell cat test/promql/go.mod test/promql/go.sum | cksum | cut -d ' ' -f 1)-$(GO_VERSION)/promtool
 STANDALONE := $(TOOLS)/standalone-$(shell cat go.mod go.sum test/standalone/go.sum | cksum | cut -d ' ' -f 1)-$(GO_VERSION)
 
+# The version before this one, from which people upgrade and to which they roll back: a commit, because there are no
+# tags. Set it to that of a release when it is out, and run make upgrade-fixture.
+FROM ?= c5c095145e0bfc31ced93c36530beecc6a8f7ba7
+FROM_COMMIT := $(shell git rev-parse --verify --quiet '$(FROM)^{commit}')
+HUB_BEFORE := $(TOOLS)/kedge-hub-$(or $(FROM_COMMIT),unknown)-$(GO_VERSION)/kedge-hub
 
 # The checks of the portal, the only thing here that needs Node. Their versions are pinned by a lock file.
 PORTAL_TOOLS := $(TOOLS)/portal-$(shell cat test/portal/package.json test/portal/package-lock.json | cksum | cut -d ' ' -f 1)
@@ -159,6 +164,19 @@ test-integration: build $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex $(BIN)/browse
 # A test of these mostly waits for the kcp of a hub of its own.
 test-e2e: build $(BIN)/kedge-hub-failpoints $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex $(BIN)/kcp $(BIN)/browser $(BIN)/axe.min.js ## run the built programs, the real kubectl and a browser (RUN=TestKill for a part)
 	KEDGE_TEST_BIN=$(BIN) $(TEST) -count=1 -parallel 4 -timeout 20m -run '$(RUN)' ./test/e2e/...
+
+# The commit is built in a worktree outside this one, which is removed afterwards.
+$(HUB_BEFORE):
+	@test -n '$(FROM_COMMIT)' || { echo 'FROM=$(FROM) is no commit of this repository: name one, with its history (git fetch --unshallow)'; exit 1; }
+	@work=$$(mktemp -d) && trap 'git worktree remove --force "$$work/kedge-hub"; rm -rf "$$work"' EXIT && git worktree add --quiet --detach "$$work/kedge-hub" $(FROM_COMMIT) && \
+		echo 'build kedge-hub of $(FROM_COMMIT)' && (cd "$$work/kedge-hub" && go build -ldflags '-X github.com/faroshq/kedge-hub/pkg/version.version=$(FROM_COMMIT)' -o $@ ./cmd/kedge-hub)
+
+UPGRADE := KEDGE_TEST_BIN=$(BIN) KEDGE_TEST_OLD_HUB=$(HUB_BEFORE) $(TEST) -count=1 -v -timeout 30m
+test-upgrade: build $(HUB_BEFORE) $(BIN)/kcpserver $(BIN)/kubectl ## upgrade from the version before, roll back and upgrade again, under load (FROM=a commit)
+	$(UPGRADE) -parallel 2 -run '^TestUpgrade_' ./test/e2e
+
+upgrade-fixture: build $(HUB_BEFORE) $(BIN)/kcpserver $(BIN)/kubectl ## make the data folder of the version before anew, for the tests (FROM=a commit)
+	KEDGE_TEST_UPDATE=1 $(UPGRADE) -run '^TestUpgrade_servesTheDataOfTheVersionBefore$$' ./test/e2e
 
 test-deploy: $(PROMTOOL) $(KUBERNETES)/kube-apiserver ## test what deploy/ has: the chart on a kube-apiserver, alerts and dashboard, the unit, kedge-billing-bigquery, the image (TEST_IMAGE=1: with the real kedge-hub, for which kcp is compiled once more)
 	cd test/chart && KEDGE_TEST_KUBERNETES=$(KUBERNETES) go test -count=1 .
