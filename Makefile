@@ -28,7 +28,7 @@ KUBERNETES := $(TOOLS)/kubernetes-$(shell cat test/kubernetes/go.mod test/kubern
 
 # These link a whole kcp: the race detector would compile kcp a second time.
 KCP_PACKAGES := ./pkg/kcp/embedded ./cmd/kedge-hub ./test/framework/kcpserver
-UNIT_PACKAGES = $(shell go list ./apis/... ./pkg/... ./cmd/... ./config/... ./test/contract ./test/doubles/... ./test/framework | grep -v -e pkg/kcp/embedded -e cmd/kedge-hub)
+UNIT_PACKAGES = $(shell go list ./apis/... ./pkg/... ./cmd/... ./config/... ./test/bench ./test/contract ./test/doubles/... ./test/framework | grep -v -e pkg/kcp/embedded -e cmd/kedge-hub)
 
 .DEFAULT_GOAL := help
 .PHONY: help build build-bigquery standalone image chart run test test-unit test-integration test-e2e test-upgrade upgrade-fixture test-deploy bench lint lint-portal generate verify clean
@@ -187,8 +187,9 @@ test-deploy: $(PROMTOOL) $(KUBERNETES)/kube-apiserver ## test what deploy/ has: 
 	@if command -v systemd-analyze >/dev/null; then dir=$$(mktemp -d) && sed -e 's|/usr/local/bin/kedge-hub|/bin/true|' -e '/^EnvironmentFile=/d' deploy/systemd/kedge-hub.service > $$dir/kedge-hub.service && \
 		systemd-analyze verify $$dir/kedge-hub.service; code=$$?; rm -rf $$dir; exit $$code; else echo 'no systemd-analyze: the unit is not checked'; fi
 
-bench: build $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex ## measure the hub beside its floors and print a table
-	KEDGE_TEST_BIN=$(BIN) go run ./test/bench
+BENCH ?=
+bench: build $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex ## measure the hub beside its floors and print a table (BENCH=walls for a neighbour beside floods of another tenant; BENCH=many for 300 Workspaces)
+	KEDGE_TEST_BIN=$(BIN) go run ./test/bench $(BENCH)
 
 lint: $(GOLANGCI_LINT) ## run the linters, the package borders among them
 	$(GOLANGCI_LINT) run --allow-parallel-runners ./...

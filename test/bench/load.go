@@ -117,7 +117,12 @@ func bareServer(dir string, body []byte) (url string, client *http.Client, stop 
 
 // kcpOf returns the admin's client of the kcp behind a hub.
 func kcpOf(h *hubProcess) (*rest.Config, []byte, error) {
-	raw, err := clientcmd.LoadFromFile(h.dir + "/kcp/admin.kubeconfig")
+	return adminOf(h.dir + "/kcp/admin.kubeconfig")
+}
+
+// adminOf returns the client configuration of kcp's admin, and kcp's CA.
+func adminOf(kubeconfig string) (*rest.Config, []byte, error) {
+	raw, err := clientcmd.LoadFromFile(kubeconfig)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -220,23 +220,28 @@ func baselineTypes(clients *kcp.Clients) error {
 
 // bareWorkspace creates a workspace in kcp and watches until it is ready.
 func bareWorkspace(clients *kcp.Clients, parent, kind string) error {
+	_, err := workspaceOf(clients, parent, kcptenancyv1alpha1.WorkspaceTypeReference{Name: kcptenancyv1alpha1.WorkspaceTypeName(kind), Path: "root:kedge"})
+	return err
+}
+
+// workspaceOf is bareWorkspace with any type. It returns the logical cluster.
+func workspaceOf(clients *kcp.Clients, parent string, of kcptenancyv1alpha1.WorkspaceTypeReference) (cluster string, err error) {
 	client := clients.Workspaces(parent)
 	ws := &kcptenancyv1alpha1.Workspace{}
 	ws.GenerateName = "baseline-"
-	ws.Spec.Type = &kcptenancyv1alpha1.WorkspaceTypeReference{Name: kcptenancyv1alpha1.WorkspaceTypeName(kind), Path: "root:kedge"}
-	ws, err := client.Create(context.Background(), ws, metav1.CreateOptions{})
-	if err != nil {
-		return err
+	ws.Spec.Type = &of
+	if ws, err = client.Create(context.Background(), ws, metav1.CreateOptions{}); err != nil {
+		return "", err
 	}
 	w, err := client.Watch(context.Background(), metav1.ListOptions{FieldSelector: "metadata.name=" + ws.Name, ResourceVersion: ws.ResourceVersion})
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer w.Stop()
 	for event := range w.ResultChan() {
 		if o, ok := event.Object.(*kcptenancyv1alpha1.Workspace); ok && o.Status.Phase == kcpcorev1alpha1.LogicalClusterPhaseReady {
-			return nil
+			return o.Spec.Cluster, nil
 		}
 	}
-	return fmt.Errorf("the watch on workspace %s ended before it was ready", ws.Name)
+	return "", fmt.Errorf("the watch on workspace %s ended before it was ready", ws.Name)
 }

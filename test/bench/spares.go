@@ -7,12 +7,9 @@ import (
 	"path/filepath"
 	"time"
 
-	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
-	"github.com/faroshq/kedge-hub/pkg/tenancy"
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
@@ -113,12 +110,15 @@ func measureSpares(h *hubProcess) ([]row, error) {
 
 // guardedWrite creates a Workspace, and in it a ClusterRole, which kcp's admission policy is about. That
 // request is sent once.
-func guardedWrite(h *hubProcess, org string) error {
+func guardedWrite(h *hubProcess, org string) error { return firstWrite(h, org, h.TryOnce) }
+
+// firstWrite creates a Workspace, and in it a ClusterRole with send.
+func firstWrite(h *hubProcess, org string, send func(framework.Call) (framework.Answer, error)) error {
 	ws, err := create(h, "carol", "/api/orgs/"+org+"/workspaces", org)
 	if err != nil {
 		return err
 	}
-	a, err := h.TryOnce(framework.Call{
+	a, err := send(framework.Call{
 		As: "carol", Method: http.MethodPost, Path: "/clusters/" + ws.ClusterID + "/apis/rbac.authorization.k8s.io/v1/clusterroles",
 		Body: map[string]any{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": map[string]any{"name": "first"}},
 	})
@@ -129,15 +129,18 @@ func guardedWrite(h *hubProcess, org string) error {
 }
 
 // awaitSpare waits until every spare in a workspace is ready, and there is one.
-func awaitSpare(clients *kcp.Clients, parent string) error {
+func awaitSpare(clients *kcp.Clients, parent string) error { return awaitReady(clients, parent, 1) }
+
+// awaitReady waits until every spare in a workspace is ready, and there are at least n.
+func awaitReady(clients *kcp.Clients, parent string, n int) error {
 	return framework.Wait(framework.Long, func() error {
-		spares, err := sparesOf(clients, parent)
+		spares, err := framework.SparesIn(context.Background(), clients, parent)
 		if err != nil {
 			return err
 		}
 		for _, s := range spares {
 			if parent == "root:kedge:orgs" && s.ClusterID != "" {
-				inside, err := sparesOf(clients, s.ClusterID)
+				inside, err := framework.SparesIn(context.Background(), clients, s.ClusterID)
 				if err != nil {
 					return err
 				}
@@ -147,15 +150,6 @@ func awaitSpare(clients *kcp.Clients, parent string) error {
 				return fmt.Errorf("the spare %s is not ready", s.Name)
 			}
 		}
-		return framework.Check(len(spares) > 0, "there is no spare in %s", parent)
+		return framework.Check(len(spares) >= n, "%s has %d spares", parent, len(spares))
 	})
-}
-
-func sparesOf(clients *kcp.Clients, parent string) (found []tenancy.Spare, err error) {
-	var list kcptenancyv1alpha1.WorkspaceList
-	err = clients.Workspaces(parent).GetClient().Get().Resource("workspaces").Param("labelSelector", v1alpha1.SpareLabel).Do(context.Background()).Into(&list)
-	for i := range list.Items {
-		found = append(found, tenancy.SpareOf(&list.Items[i]))
-	}
-	return found, err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"os"
@@ -44,7 +45,7 @@ func startProgram(program, dir string, port int, flags ...string) (*hubProcess, 
 		return nil, err
 	}
 	tokens := filepath.Join(dir, "tokens.csv")
-	newcomers := make([]string, signUps)
+	newcomers := make([]string, max(signUps, signUpsAtOnce))
 	for i := range newcomers {
 		newcomers[i] = newcomer(i)
 	}
@@ -129,19 +130,47 @@ func measureMemory(kcp *framework.KCP) func(*hubProcess) ([]row, error) {
 	}
 }
 
-func rss(pid int) (int, error) {
+func rss(pid int) (int, error) { return processMemory(pid, "VmRSS:") }
+
+// processMemory returns a size of a process in MiB, by the name of its line in /proc/PID/status.
+func processMemory(pid int, line string) (int, error) {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, err
 	}
-	for line := range strings.Lines(string(raw)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+	for l := range strings.Lines(string(raw)) {
+		if rest, ok := strings.CutPrefix(l, line); ok {
 			kib, err := strconv.Atoi(strings.Fields(rest)[0])
 			return kib >> 10, err
 		}
 	}
-	return 0, fmt.Errorf("no VmRSS of process %d", pid)
+	return 0, fmt.Errorf("no %s of process %d", line, pid)
 }
+
+// cpuOf returns the CPU time that a process has used.
+func cpuOf(pid int) (time.Duration, error) {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	// The name of the program, in parentheses, may have spaces.
+	fields := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
+	if len(fields) < 13 {
+		return 0, fmt.Errorf("/proc/%d/stat has %d fields", pid, len(fields))
+	}
+	var ticks time.Duration
+	for _, field := range fields[11:13] {
+		n, err := strconv.Atoi(field)
+		if err != nil {
+			return 0, err
+		}
+		ticks += time.Duration(n)
+	}
+	return ticks * time.Second / clockTicks, nil
+}
+
+// clockTicks is the number of ticks in a second of /proc/PID/stat on Linux.
+const clockTicks = 100
 
 func seconds(d time.Duration) string { return d.Round(time.Millisecond).String() }
 
