@@ -215,22 +215,39 @@ func (c *Client) KubectlWith(t testing.TB, token, cluster string, args ...string
 	}, args...)...)
 }
 
-// Kubectl runs the real kubectl with the given standard input. Each test has its own
-// kubectl caches, because the cached discovery of another test would be wrong.
+// Kubectl runs the real kubectl with the given standard input, and stops it once it has printed nothing
+// for Long: kubectl delete, for example, waits for a week. Each test has its own kubectl caches, because the
+// cached discovery of another test would be wrong.
 func Kubectl(t testing.TB, stdin string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	program, err := Bin("kubectl")
 	require.NoError(t, err)
 	home := t.TempDir()
-	// kubectl delete waits for a week.
-	ctx, cancel := context.WithTimeout(t.Context(), Long)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	silence := time.AfterFunc(Long, cancel)
+	defer silence.Stop()
 	cmd := exec.CommandContext(ctx, program, append([]string{"--cache-dir", filepath.Join(home, "cache"), "--request-timeout", "30s"}, args...)...)
 	cmd.Env = append(os.Environ(), "HOME="+home, "KUBECONFIG=")
 	cmd.WaitDelay = 10 * time.Second
 	cmd.Stdin = bytes.NewReader([]byte(stdin))
-	var out, errOut bytes.Buffer
+	out, errOut := output{said: silence}, output{said: silence}
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	err = cmd.Run()
-	return out.String(), errOut.String(), err
+	if ctx.Err() != nil {
+		said := out.text.String()
+		err = fmt.Errorf("kubectl was stopped: %w; it had printed %d bytes, which end with %q", err, len(said), said[max(0, len(said)-200):])
+	}
+	return out.text.String(), errOut.text.String(), err
+}
+
+// output is what a program prints. A write puts the end of its silence off.
+type output struct {
+	said *time.Timer
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.said.Reset(Long)
+	return o.text.Write(p)
 }

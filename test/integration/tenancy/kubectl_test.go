@@ -3,6 +3,7 @@ package tenancy
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -61,5 +62,11 @@ func TestKubectl_meetsNoLimit(t *testing.T) {
 	require.Contains(t, seen, "object-0")
 	for _, refusal := range []string{"stores", "measured", "Too Many"} {
 		require.NotContains(t, seen, refusal)
+	}
+	// kubectl tries again by itself what a limit refuses, and says nothing of it.
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPatch} {
+		for _, code := range []int{http.StatusTooManyRequests, http.StatusInsufficientStorage} {
+			require.Empty(t, metric(t, hub, fmt.Sprintf(`kedge_http_requests_total{code="%d",method="%s",route="/clusters/*"}`, code, method)))
+		}
 	}
 }
