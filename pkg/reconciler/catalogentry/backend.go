@@ -10,7 +10,7 @@ import (
 )
 
 // backend reports the last probe of the server of an entry. It does not wait for one.
-type backend struct{ config Config }
+type backend struct{ probes Probes }
 
 func (*backend) Condition() string { return v1alpha1.ConditionBackendReachable }
 
@@ -19,9 +19,9 @@ func (s *backend) Reconcile(ctx context.Context, e *v1alpha1.CatalogEntry) (cont
 		return controller.Result{Note: "the entry names no server"}, nil
 	}
 	key := controller.Key{Cluster: clusterOf(e), Name: e.Name}
-	problem, ok := s.config.Probes.Last(key)
+	problem, ok := s.probes.Last(key)
 	if !ok || controller.Forced(ctx) {
-		s.config.Probes.Begin(key)
+		s.probes.Begin(key)
 	}
 	if ok {
 		return controller.Result{Message: problem}, nil

@@ -34,9 +34,9 @@ func NewControllers(d reconciler.Deps) []*controller.Controller {
 		return append(reconciler.Keys(d.Views.CatalogEntryKeys)(), granted(d)...)
 	}}, New(Config{
 		Tree: d.Settings.Tree, Clock: d.Settings.Clock, Entries: entriesOf(d), Cache: cacheOf(d),
-		Exports: Exports{Find: func(ctx context.Context, at, name string) (*kcpapisv1alpha2.APIExport, Absence, error) {
+		FindExport: func(ctx context.Context, at, name string) (*kcpapisv1alpha2.APIExport, Absence, error) {
 			return findExport(ctx, d, at, name)
-		}},
+		},
 		Rights: rightsOf(d), Grants: grantsOf(d),
 		Probes: Probes{Last: servers.last, Begin: prober.Enqueue},
 	}))

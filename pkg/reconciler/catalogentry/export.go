@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -17,22 +18,26 @@ const identityDelay = time.Second
 
 // export reads the APIExport of an entry into its status. Nothing reports changes of an export,
 // so it is read every minute.
-type export struct{ config Config }
+type export struct {
+	locations
+	leftovers
+	find func(ctx context.Context, at, name string) (*kcpapisv1alpha2.APIExport, Absence, error)
+}
 
 func (*export) Condition() string { return v1alpha1.ConditionExportFound }
 
 func (s *export) Reconcile(ctx context.Context, e *v1alpha1.CatalogEntry) (controller.Result, error) {
 	result := controller.Result{RequeueAfter: jittered()}
-	org, err := s.config.organization(e)
+	org, err := s.organization(e)
 	if err != nil {
 		return controller.Result{}, err
 	}
-	at := s.config.where(org, e)
+	at := s.where(org, e)
 	if at.problem != "" {
 		result.Message = about(e, at.problem)
 		return result, nil
 	}
-	found, absence, err := s.config.Exports.Find(ctx, at.at, e.Spec.APIExport.Name)
+	found, absence, err := s.find(ctx, at.at, e.Spec.APIExport.Name)
 	if err != nil {
 		return result, err
 	}
@@ -53,7 +58,7 @@ func (s *export) Reconcile(ctx context.Context, e *v1alpha1.CatalogEntry) (contr
 		e.Status.Export = &read
 		// The export is found for the first time, or again.
 		if at.workspace == "" && !meta.IsStatusConditionTrue(e.Status.Conditions, s.Condition()) {
-			return result, s.config.tidy(ctx, at.at)
+			return result, s.tidy(ctx, at.at)
 		}
 	}
 	return result, nil

@@ -15,16 +15,21 @@ import (
 
 // grant lets the audience of an entry bind its export, and nobody else. An entry that cannot be
 // enabled has no audience.
-type grant struct{ config Config }
+type grant struct {
+	locations
+	// audience are those who may bind the exports of entries of an Organization.
+	audience func(tenancy.Org) []rbacv1.Subject
+	grants   Grants
+}
 
 func (*grant) Condition() string { return v1alpha1.ConditionGrantReady }
 
 func (s *grant) Reconcile(ctx context.Context, e *v1alpha1.CatalogEntry) (controller.Result, error) {
-	org, err := s.config.organization(e)
+	org, err := s.organization(e)
 	if err != nil {
 		return controller.Result{}, err
 	}
-	at := s.config.where(org, e)
+	at := s.where(org, e)
 	withheld := controller.Result{Message: "nobody may bind the export while the entry cannot be enabled"}
 	if at.problem != "" {
 		return withheld, nil
@@ -35,33 +40,24 @@ func (s *grant) Reconcile(ctx context.Context, e *v1alpha1.CatalogEntry) (contro
 	}
 	result := controller.Result{}
 	if offered {
-		audience, left := tenancy.FitAudience(s.audience(org))
+		subjects := tenancy.GlobalAudience()
+		if org != nil {
+			subjects = s.audience(*org)
+		}
+		audience, left := tenancy.FitAudience(subjects)
 		if left > 0 {
 			result.Message = fmt.Sprintf("%d of %d admins and bots may not bind the export: kcp stores no larger binding; remove admins and bots that are not needed", left, left+len(audience))
 		}
-		err = s.apply(ctx, at.at, tenancy.CatalogGrantOf(e, audience), grantName(e))
+		var held []tenancy.RBAC
+		if held, err = s.grants.Find(ctx, at.at, grantName(e)); err == nil {
+			err = s.grants.Keep(ctx, at.at, held, tenancy.CatalogGrantOf(e, audience))
+		}
 	} else {
-		result, err = withheld, s.config.Grants.remove(ctx, at.at, grantName(e))
+		result, err = withheld, s.grants.remove(ctx, at.at, grantName(e))
 	}
 	if apierrors.IsForbidden(err) && !offered {
 		// kcp does not serve the workspace of the export. Nobody can bind an export there.
 		return result, nil
 	}
 	return result, err
-}
-
-func (s *grant) audience(org *tenancy.Org) []rbacv1.Subject {
-	if org == nil {
-		return tenancy.GlobalAudience()
-	}
-	return s.config.Cache.Audience(*org)
-}
-
-// apply writes what differs from the grant.
-func (s *grant) apply(ctx context.Context, at string, want []tenancy.RBAC, name string) error {
-	held, err := s.config.Grants.Find(ctx, at, name)
-	if err != nil {
-		return err
-	}
-	return s.config.Grants.Keep(ctx, at, held, want)
 }

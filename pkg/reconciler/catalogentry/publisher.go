@@ -27,23 +27,26 @@ type Rights struct {
 // publisher asks whether the person who published an entry may bind its export. The grants of the
 // hub do not count: the entry would vouch for itself otherwise, and two entries for each other. A
 // SubjectAccessReview cannot leave them out, so the RBAC of the workspace of the export is read.
-type publisher struct{ config Config }
+type publisher struct {
+	locations
+	rights Rights
+}
 
 func (*publisher) Condition() string { return v1alpha1.ConditionPublisherMayBind }
 
 func (s *publisher) Reconcile(ctx context.Context, e *v1alpha1.CatalogEntry) (controller.Result, error) {
-	org, err := s.config.organization(e)
+	org, err := s.organization(e)
 	if err != nil {
 		return controller.Result{}, err
 	}
 	if org == nil {
 		return controller.Result{Note: "the platform published it"}, nil
 	}
-	at := s.config.where(org, e)
+	at := s.where(org, e)
 	p := tenancy.Publisher{Org: *org, Entry: e, Workspace: at.workspace, Granted: meta.IsStatusConditionTrue(e.Status.Conditions, s.Condition())}
 	by := e.Spec.PublishedBy
 	if by != nil && by.User != nil {
-		p.User, p.Rows = s.config.Rights.User(by.User.Name, clusterOf(e))
+		p.User, p.Rows = s.rights.User(by.User.Name, clusterOf(e))
 	}
 	if problem := p.Problem(); problem != "" {
 		return controller.Result{Message: problem, Reason: v1alpha1.ReasonRightEnded}, nil
@@ -53,7 +56,7 @@ func (s *publisher) Reconcile(ctx context.Context, e *v1alpha1.CatalogEntry) (co
 		return controller.Result{Note: "the platform published it"}, nil
 	case at.workspace != "":
 		return controller.Result{Note: "its publisher is an admin of the workspace that has the export"}, nil
-	case s.config.Rights.Global(e.Spec.APIExport):
+	case s.rights.Global(e.Spec.APIExport):
 		return controller.Result{Note: "a global entry lets everybody bind the export"}, nil
 	case !meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionExportFound):
 		return s.last(e), nil
@@ -88,7 +91,7 @@ func (s *publisher) mayBind(ctx context.Context, at, identity, export string) (b
 		return false, nil
 	}
 	roles := map[string]bool{}
-	err := s.config.Rights.Bindings(ctx, at, func(b *rbacv1.ClusterRoleBinding) {
+	err := s.rights.Bindings(ctx, at, func(b *rbacv1.ClusterRoleBinding) {
 		if _, _, ours := tenancy.ParseCatalogGrantName(b.Name); !ours && tenancy.BindsPerson(b, identity) {
 			roles[b.RoleRef.Name] = true
 		}
@@ -97,7 +100,7 @@ func (s *publisher) mayBind(ctx context.Context, at, identity, export string) (b
 		return false, err
 	}
 	for name := range roles {
-		role, err := s.config.Rights.Role(ctx, at, name)
+		role, err := s.rights.Role(ctx, at, name)
 		if err != nil {
 			return false, err
 		}

@@ -2,7 +2,6 @@ package catalogentry
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
@@ -20,16 +19,17 @@ const interval = time.Minute
 
 func jittered() time.Duration { return wait.Jitter(interval, 0.2) }
 
-// Config is what the steps need.
+// Config is what the steps are made of. No step gets all of it.
 type Config struct {
 	Tree    tenancy.Tree
 	Clock   clock.PassiveClock
 	Entries Entries
 	Cache   Cache
-	Exports Exports
-	Rights  Rights
-	Grants  Grants
-	Probes  Probes
+	// FindExport reads an APIExport from kcp. at is the path or the logical cluster of its workspace.
+	FindExport func(ctx context.Context, at, name string) (*kcpapisv1alpha2.APIExport, Absence, error)
+	Rights     Rights
+	Grants     Grants
+	Probes     Probes
 }
 
 // Entries reads and writes CatalogEntries.
@@ -64,13 +64,8 @@ const (
 	WorkspaceInactive Absence = "kcp does not serve its workspace, which is deactivated or being deleted"
 )
 
-// Exports reads APIExports from kcp. at is the path or the logical cluster of the workspace,
-// here and below.
-type Exports struct {
-	Find func(ctx context.Context, at, name string) (*kcpapisv1alpha2.APIExport, Absence, error)
-}
-
-// Grants reads and writes the grants of entries.
+// Grants reads and writes the grants of entries. at is the path or the logical cluster of the workspace
+// of the export.
 type Grants struct {
 	// Find returns the role and the binding of a name, from the cache where that has them. Read reads
 	// them from kcp.
@@ -100,6 +95,8 @@ type Probes struct {
 
 // New returns the reconciler.
 func New(c Config) controller.Func {
+	at := locations{tree: c.Tree, org: c.Cache.Organization, child: c.Cache.Workspace}
+	left := leftovers{entries: c.Entries, grants: c.Grants, granted: c.Cache.Granted}
 	steps := controller.Reconcile(controller.Kind[*v1alpha1.CatalogEntry]{
 		Get:         c.Entries.Get,
 		Copy:        (*v1alpha1.CatalogEntry).DeepCopy,
@@ -108,39 +105,36 @@ func New(c Config) controller.Func {
 		Clock:       c.Clock,
 		Informative: []string{v1alpha1.ConditionBackendReachable},
 	},
-		&scope{config: c},
-		&export{config: c},
-		&publisher{config: c},
-		&grant{config: c},
-		&backend{config: c},
+		&scope{locations: at, clash: c.Cache.Clash, grants: c.Grants, clock: c.Clock},
+		&export{locations: at, find: c.FindExport, leftovers: left},
+		&publisher{locations: at, rights: c.Rights},
+		&grant{locations: at, audience: c.Cache.Audience, grants: c.Grants},
+		&backend{probes: c.Probes},
 	)
 	return func(ctx context.Context, key controller.Key) (controller.Result, error) {
 		e, ok := c.Entries.Get(key)
 		if !ok {
-			return controller.Result{}, c.sweep(ctx, key)
+			return controller.Result{}, left.sweep(ctx, key)
 		}
 		if org, inGrace, _ := c.Cache.Organization(key.Cluster); inGrace {
-			return controller.Result{}, c.withdraw(ctx, org, e)
+			return controller.Result{}, left.withdraw(ctx, at.where(org, e), e)
 		}
 		return steps(ctx, key)
 	}
 }
 
-// organization returns the Organization of an entry, or nil for a Global one. It fails with
-// controller.ErrRetry if neither is known, so that no entry counts as Global by mistake.
-func (c Config) organization(e *v1alpha1.CatalogEntry) (*tenancy.Org, error) {
-	org, _, ok := c.Cache.Organization(clusterOf(e))
-	if !ok {
-		return nil, fmt.Errorf("%w: the organization of the entry is not in the cache", controller.ErrRetry)
-	}
-	return org, nil
+// leftovers removes grants of which nobody else takes care.
+type leftovers struct {
+	entries Entries
+	grants  Grants
+	granted func(controller.Key) []string
 }
 
 // sweep removes the grants that an entry left behind in Workspaces that took no writes when it
 // was deleted.
-func (c Config) sweep(ctx context.Context, key controller.Key) error {
-	for _, cluster := range c.Cache.Granted(key) {
-		if err := c.Grants.remove(ctx, cluster, tenancy.CatalogGrantName(key.Cluster, key.Name)); err != nil {
+func (l leftovers) sweep(ctx context.Context, key controller.Key) error {
+	for _, cluster := range l.granted(key) {
+		if err := l.grants.remove(ctx, cluster, tenancy.CatalogGrantName(key.Cluster, key.Name)); err != nil {
 			return err
 		}
 	}
@@ -149,8 +143,8 @@ func (c Config) sweep(ctx context.Context, key controller.Key) error {
 
 // tidy removes the grants in the workspace of a provider of entries that do not exist. They were
 // deleted while the workspace was deactivated.
-func (c Config) tidy(ctx context.Context, at string) error {
-	names, err := c.Grants.List(ctx, at)
+func (l leftovers) tidy(ctx context.Context, at string) error {
+	names, err := l.grants.List(ctx, at)
 	if err != nil {
 		return err
 	}
@@ -159,10 +153,10 @@ func (c Config) tidy(ctx context.Context, at string) error {
 		if !ok {
 			continue
 		}
-		if _, ok := c.Entries.Get(controller.Key{Cluster: cluster, Name: entry}); ok {
+		if _, ok := l.entries.Get(controller.Key{Cluster: cluster, Name: entry}); ok {
 			continue
 		}
-		if err := c.Grants.remove(ctx, at, name); err != nil {
+		if err := l.grants.remove(ctx, at, name); err != nil {
 			return err
 		}
 	}
@@ -171,48 +165,9 @@ func (c Config) tidy(ctx context.Context, at string) error {
 
 // withdraw removes the grant of an entry of a soft-deleted Organization from the workspace of
 // a provider. The entry itself and the Workspaces of the Organization take no writes.
-func (c Config) withdraw(ctx context.Context, org *tenancy.Org, e *v1alpha1.CatalogEntry) error {
-	at := c.where(org, e)
+func (l leftovers) withdraw(ctx context.Context, at location, e *v1alpha1.CatalogEntry) error {
 	if at.workspace != "" || at.problem != "" {
 		return nil
 	}
-	return c.Grants.remove(ctx, at.at, grantName(e))
-}
-
-// location is where the export of an entry is.
-type location struct {
-	// at is the path or the logical cluster of the workspace of the export.
-	at string
-	// workspace is the UUID of the child Workspace; empty for the workspace of a provider.
-	workspace string
-	// problem says why the hub cannot look there; empty if it can.
-	problem string
-}
-
-// where finds the export of an entry. org is nil for a Global entry.
-func (c Config) where(org *tenancy.Org, e *v1alpha1.CatalogEntry) location {
-	uuid := ""
-	if org != nil {
-		uuid = org.UUID()
-	}
-	workspace, err := tenancy.CheckCatalogExport(c.Tree, uuid, e.Spec.APIExport)
-	if err != nil {
-		return location{problem: err.Error()}
-	}
-	if workspace == "" {
-		return location{at: e.Spec.APIExport.Path}
-	}
-	l := location{workspace: workspace}
-	ws, ok := c.Cache.Workspace(uuid, workspace)
-	switch {
-	case !ok:
-		l.problem = string(WorkspaceGone)
-	case ws.Deleted():
-		l.problem = "its workspace was deleted; undelete that, or delete this entry"
-	case !ws.KCPReady || ws.ClusterID == "":
-		l.problem = "kcp is making its workspace"
-	default:
-		l.at = ws.ClusterID
-	}
-	return l
+	return l.grants.remove(ctx, at.at, grantName(e))
 }

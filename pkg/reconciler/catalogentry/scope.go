@@ -7,6 +7,7 @@ import (
 
 	"github.com/kcp-dev/logicalcluster/v3"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
@@ -15,12 +16,18 @@ import (
 
 // scope sets the scope of an entry, compares its slug with those of the other entries that the
 // same people see, and removes the grant of a deleted entry.
-type scope struct{ config Config }
+type scope struct {
+	locations
+	// clash is that of the Cache.
+	clash  func(org string, e *v1alpha1.CatalogEntry) (other *v1alpha1.CatalogEntry, in string, ok bool)
+	grants Grants
+	clock  clock.PassiveClock
+}
 
 func (*scope) Condition() string { return v1alpha1.ConditionSlugUnique }
 
 func (s *scope) Reconcile(ctx context.Context, e *v1alpha1.CatalogEntry) (controller.Result, error) {
-	org, err := s.config.organization(e)
+	org, err := s.organization(e)
 	if err != nil {
 		return controller.Result{}, err
 	}
@@ -35,7 +42,7 @@ func (s *scope) Reconcile(ctx context.Context, e *v1alpha1.CatalogEntry) (contro
 	if org != nil {
 		uuid, e.Status.Scope = org.UUID(), tenancy.CatalogScopeOf(*org)
 	}
-	if other, in, ok := s.config.Cache.Clash(uuid, e); ok {
+	if other, in, ok := s.clash(uuid, e); ok {
 		if in == "" && org != nil {
 			return controller.Result{Message: fmt.Sprintf("a global entry, %s, has the slug %s; publish this API again under another slug, and delete this entry", other.Name, e.Spec.Slug)}, nil
 		}
@@ -55,18 +62,18 @@ const inactiveWait = time.Minute
 const inactiveDelay = 10 * time.Second
 
 // remove removes the grant of a deleted entry. In a Workspace that takes no writes the grant
-// stays until the Workspace takes them again, or is removed: Config.sweep finds it there. In the
+// stays until the Workspace takes them again, or is removed: leftovers.sweep finds it there. In the
 // workspace of a provider that is deactivated it stays after inactiveWait, because nobody knows
 // how long it is deactivated, and the Organization may wait for the removal of the entry:
-// Config.tidy finds it there.
+// leftovers.tidy finds it there.
 func (s *scope) remove(ctx context.Context, org *tenancy.Org, e *v1alpha1.CatalogEntry) (controller.Result, error) {
 	result := controller.Result{Message: "the entry is being removed", Stop: true}
 	if !controller.HasFinalizer(e) {
 		return result, nil
 	}
-	if at := s.config.where(org, e); at.problem == "" {
-		err := s.config.Grants.remove(ctx, at.at, grantName(e))
-		switch waits := inactiveWait - s.config.Clock.Since(e.DeletionTimestamp.Time); {
+	if at := s.where(org, e); at.problem == "" {
+		err := s.grants.remove(ctx, at.at, grantName(e))
+		switch waits := inactiveWait - s.clock.Since(e.DeletionTimestamp.Time); {
 		case apierrors.IsForbidden(err) && waits > 0:
 			result.Message = about(e, string(WorkspaceInactive))
 			result.RequeueAfter = min(waits, inactiveDelay)

@@ -149,16 +149,14 @@ func (w *world) config(t *testing.T) catalogentry.Config {
 			Audience: func(tenancy.Org) []rbacv1.Subject { return slices.Clone(w.audience) },
 			Granted:  func(controller.Key) []string { return w.granted },
 		},
-		Exports: catalogentry.Exports{
-			Find: func(_ context.Context, _, name string) (x *kcpapisv1alpha2.APIExport, a catalogentry.Absence, err error) {
-				require.Equal(t, exportName, name)
-				err = w.Call("find export", func() {
-					if a = w.absence; a == "" {
-						x = w.export
-					}
-				})
-				return x, a, err
-			},
+		FindExport: func(_ context.Context, _, name string) (x *kcpapisv1alpha2.APIExport, a catalogentry.Absence, err error) {
+			require.Equal(t, exportName, name)
+			err = w.Call("find export", func() {
+				if a = w.absence; a == "" {
+					x = w.export
+				}
+			})
+			return x, a, err
 		},
 		Rights: w.rights(), Grants: w.grants(),
 		Probes: catalogentry.Probes{
