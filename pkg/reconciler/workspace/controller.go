@@ -7,9 +7,7 @@ import (
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/audit"
@@ -87,44 +85,12 @@ func configOf(d reconciler.Deps, template *Template, missing func(controller.Key
 	if d.Settings.PolicyWindow > 0 {
 		probes = d.Clients.Fresh()
 	}
-	stored, clusters := d.Objects(), objects.Clusters{Freezer: d.Freezer}
+	stored := d.Objects()
 	return Config{
-		Clock: d.Settings.Clock, RightsClock: d.Settings.RightsClock, Graces: d.Settings.Graces, Hold: d.Settings.Hold,
-		Cache: Cache{
-			Namespace:     d.Views.Namespaces.Get,
-			AccessMissing: missing,
-			User:          d.Views.ByName,
-			Default: func(orgCluster, workspace string) bool {
-				org, ok := d.Views.OrgByCluster(orgCluster)
-				return ok && org.Organization != nil && org.Spec.Personal && workspace == tenancy.DefaultWorkspaceOf(org.Organization)
-			},
-		},
-		Roles:      rolesCache(d.Views),
-		Workspaces: workspacesOf(d),
-		Memberships: Memberships{
-			List: stored.Memberships.List, Create: stored.Memberships.Create, Delete: stored.Memberships.DeleteUnchanged,
-		},
-		Bots: Bots{List: stored.Bots.List, Delete: stored.Bots.Delete},
-		Clusters: Clusters{
-			Deactivate:          clusters.Deactivate,
-			Activate:            clusters.Activate,
-			ActivateForDeletion: clusters.ActivateForDeletion,
-			Deactivated:         d.Freezer.Deactivated,
-			OrgDeactivated:      d.OrgDeactivated,
-		},
-		Content: Content{
-			ApplyNamespace: func(ctx context.Context, cluster string, n *corev1.Namespace) error {
-				fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(n)
-				if err != nil {
-					return err
-				}
-				_, err = d.Clients.Apply(ctx, cluster, &unstructured.Unstructured{Object: fields})
-				return err
-			},
-			KeepClusterRoles: stored.RBAC.Keep,
-		},
-		Bindings: objects.KeptBindings(stored.Bindings, d.Clusters.WorkspaceBindings, d.Views.Bindings.InCluster),
-		Policy:   admission.New(d.Clusters.WorkspacePolicy, d.Clients, probes, d.Views), PolicyWindow: d.Settings.PolicyWindow,
+		Objects: stored, Clock: d.Settings.Clock, RightsClock: d.Settings.RightsClock, Graces: d.Settings.Graces, Hold: d.Settings.Hold,
+		OrgsCluster: d.Clusters.Orgs, Views: d.Views, Namespaces: d.Views.Namespaces, Roles: rolesCache(d.Views),
+		Clusters: objects.Clusters{Freezer: d.Freezer}, Missing: missing, Apply: d.Clients.Apply, Wanted: d.Clusters.WorkspaceBindings,
+		Policy: admission.New(d.Clusters.WorkspacePolicy, d.Clients, probes, d.Views), PolicyWindow: d.Settings.PolicyWindow,
 		Template: template,
 		Ended: func(ctx context.Context, orgCluster string, ws *kcptenancyv1alpha1.Workspace, mark string) error {
 			return d.WorkspaceEnded(orgCluster, ws.Name, mark, func() error {
@@ -175,29 +141,6 @@ func NewRolesFollowed(v *views.Views) func(org, workspace string) bool {
 			return false
 		}
 		return changes(ws).Count() == 0
-	}
-}
-
-func workspacesOf(d reconciler.Deps) Workspaces {
-	stored := d.Objects().Workspaces
-	return Workspaces{
-		Get: func(key controller.Key) (*kcptenancyv1alpha1.Workspace, bool) {
-			ws, ok := d.Views.ChildWorkspaces.Get(key.Cluster, key.Name)
-			// The workspace of a soft-deleted Organization is inactive and accepts no
-			// writes.
-			if !ok || d.OrgDeactivated(key.Cluster) {
-				return nil, false
-			}
-			if tenancy.IsSpare(ws) {
-				// The controller of spares finishes that of an Organization, and nothing is written to one that goes.
-				return ws, key.Cluster != d.Clusters.Orgs && ws.DeletionTimestamp.IsZero()
-			}
-			_, ok = d.Views.OrgByCluster(key.Cluster)
-			return ws, ok
-		},
-		Read:   stored.Read,
-		Patch:  stored.Commit,
-		Delete: stored.DeleteUnchanged,
 	}
 }
 

@@ -13,12 +13,12 @@ import (
 
 func TestRoles_followTheDefinitionsOfTenants(t *testing.T) {
 	t.Parallel()
-	k := newKCP()
+	k := newKCP(t)
 	k.ws.Status.Phase, k.missing = kcpcorev1alpha1.LogicalClusterPhaseReady, 0
 	covers := func() int {
 		k.reconcile(t)
 		n := 0
-		for _, r := range k.roles {
+		for _, r := range k.roles() {
 			if slices.ContainsFunc(r.Rules, func(rule rbacv1.PolicyRule) bool { return slices.Contains(rule.Resources, "widgets") }) {
 				n++
 			}

@@ -2,14 +2,17 @@ package workspace_test
 
 import (
 	"context"
-	"maps"
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -19,88 +22,76 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/workspace"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/test/doubles/kcpfake"
 )
 
 const grace = 720 * time.Hour
 
-// lifecycleKCP is a fake kcp with a Workspace that can be deleted.
+// removal is the request that removes the Workspace.
+const removal = "delete workspaces/" + uuid + " in org1"
+
+// clusters are logical clusters of which one can be deactivated.
+type clusters struct {
+	kcptest.Calls
+	frozen bool
+	// thawed runs after the Workspace was activated, if it is not nil.
+	thawed  func()
+	refused error
+}
+
+func (c *clusters) Deactivated(string) bool { return c.frozen }
+
+func (c *clusters) Deactivate(_ context.Context, cluster string) error {
+	if c.refused != nil {
+		return c.refused
+	}
+	return c.Call("freeze "+cluster, func() { c.frozen = true })
+}
+
+func (c *clusters) Activate(_ context.Context, cluster string) error {
+	return c.Call("thaw "+cluster, func() {
+		if c.frozen = false; c.thawed != nil {
+			c.thawed()
+		}
+	})
+}
+
+func (c *clusters) ActivateForDeletion(_ context.Context, cluster string) error {
+	return c.Call("release "+cluster, func() {})
+}
+
+// lifecycleKCP is a kcp with a Workspace that can be deleted.
 type lifecycleKCP struct {
 	*kcp
-	kcptest.Calls
-	held   map[string]v1alpha1.Membership
-	bots   map[string]v1alpha1.Bot
-	frozen bool
-	// closed is true if the Org is soft-deleted. thawed runs after the Workspace was
-	// activated, if it is not nil.
-	closed bool
-	thawed func()
+	clusters
 	// withdrawn runs when the Workspace is deleted, if it is not nil.
 	withdrawn func()
 	// hold is true while nothing is purged.
-	hold    bool
-	refused error
-	purged  []map[string]int
+	hold   bool
+	purged []map[string]int
+	// holds is the number of failing patches among those that remove the finalizer.
+	holds int
 }
 
 // newMortal has a Workspace that is Ready, with two members and a Bot, and a Membership and
 // a Bot of another Workspace.
 func newMortal(t *testing.T) *lifecycleKCP {
-	m := &lifecycleKCP{kcp: newKCP(), held: map[string]v1alpha1.Membership{}, bots: map[string]v1alpha1.Bot{}}
+	m := &lifecycleKCP{kcp: newKCP(t)}
 	for name, of := range map[string]string{"ci": uuid, "other": "another"} {
-		m.bots[name] = *tenancy.NewBot(name, of, name, v1alpha1.RoleMember, "alice", "")
+		b := tenancy.NewBot(name, of, name, v1alpha1.RoleMember, "alice", "")
+		// Its own controller removes the finalizer.
+		b.Finalizers = nil
+		m.Put("org1", b)
 	}
 	for _, in := range []*v1alpha1.Membership{
 		tenancy.NewMembership("alice", "", v1alpha1.RoleAdmin), tenancy.NewMembership("alice", uuid, v1alpha1.RoleAdmin),
 		tenancy.NewMembership("bob", uuid, v1alpha1.RoleMember), tenancy.NewMembership("bob", "another", v1alpha1.RoleMember),
 	} {
-		m.held[in.Name] = *in
+		m.Put("org1", in)
 	}
 	m.more = func(c *workspace.Config) {
 		c.Graces, c.Hold = tenancy.Graces{Deletion: grace, Expired: grace / 2}, func() bool { return m.hold }
-		c.Clusters = workspace.Clusters{
-			Deactivated: func(string) bool { return m.frozen },
-			Deactivate: func(_ context.Context, cluster string) error {
-				if m.refused != nil {
-					return m.refused
-				}
-				return m.Call("freeze "+cluster, func() { m.frozen = true })
-			},
-			Activate: func(_ context.Context, cluster string) error {
-				return m.Call("thaw "+cluster, func() {
-					m.frozen = false
-					if m.thawed != nil {
-						m.thawed()
-					}
-				})
-			},
-			OrgDeactivated: func(orgCluster string) bool {
-				require.Equal(t, "org1", orgCluster)
-				return m.closed
-			},
-			ActivateForDeletion: func(_ context.Context, cluster string) error { return m.Call("release "+cluster, func() {}) },
-		}
-		c.Workspaces.Delete = func(_ context.Context, orgCluster string, ws *kcptenancyv1alpha1.Workspace) error {
-			return m.Call("remove it from "+orgCluster, func() {
-				if m.withdrawn != nil {
-					m.withdrawn()
-				}
-				m.ws = kcptest.Removed(m.ws, ws, m.clock.Now())
-			})
-		}
-		c.Memberships.List = func(_ context.Context, orgCluster string) (list []*v1alpha1.Membership, err error) {
-			err = m.Call("list "+orgCluster, func() { list = pointers(m.held) })
-			return list, err
-		}
-		c.Memberships.Delete = func(_ context.Context, _ string, held *v1alpha1.Membership) error {
-			return m.Call("remove "+held.Name, func() { delete(m.held, held.Name) })
-		}
-		c.Bots.List = func(_ context.Context, orgCluster string) (list []*v1alpha1.Bot, err error) {
-			err = m.Call("list bots of "+orgCluster, func() { list = pointers(m.bots) })
-			return list, err
-		}
-		c.Bots.Delete = func(_ context.Context, _ string, b *v1alpha1.Bot) error {
-			return m.Call("remove bot "+b.Name, func() { delete(m.bots, b.Name) })
-		}
+		c.Clusters = &m.clusters
 		c.Ended = func(_ context.Context, orgCluster string, ws *kcptenancyv1alpha1.Workspace, mark string) error {
 			require.Equal(t, m.ws.ResourceVersion, ws.ResourceVersion)
 			return m.Call("end it in "+orgCluster, func() { m.mark(mark) })
@@ -111,38 +102,70 @@ func newMortal(t *testing.T) *lifecycleKCP {
 		}
 	}
 	m.ws.Status.Phase, m.missing = kcpcorev1alpha1.LogicalClusterPhaseReady, 0
+	m.FailBefore(func(in kcpfake.Request) error { return m.request(in, false) })
+	m.FailAfter(func(in kcpfake.Request) error { return m.request(in, true) })
 	m.converged(t)
 	require.Empty(t, m.Did)
 	return m
 }
 
-func pointers[T any](of map[string]T) (all []*T) {
-	for _, o := range of {
-		all = append(all, &o)
+// request counts the requests of the lifecycle, before or after they are carried out.
+func (m *lifecycleKCP) request(in kcpfake.Request, after bool) error {
+	ofWorkspace := in.Resource == "workspaces" && in.Name == uuid
+	switch {
+	case ofWorkspace && in.Verb == "patch" && !after && m.holds > 0 && !m.ws.DeletionTimestamp.IsZero() && strings.Contains(string(in.Body), `"finalizers"`):
+		m.holds--
+		return apierrors.NewInternalError(kcptest.ErrDown)
+	case ofWorkspace && in.Verb == "delete" && !after && m.withdrawn != nil:
+		m.withdrawn()
 	}
-	return all
+	counted := ofWorkspace && in.Verb == "delete" || (in.Resource == "memberships" || in.Resource == "bots") && (in.Verb == "list" || in.Verb == "delete")
+	if counted && after == m.Late {
+		if err := m.Call(in.String(), func() {}); err != nil {
+			return apierrors.NewInternalError(err)
+		}
+	}
+	return nil
 }
 
 // mark sets or removes the time of the deletion request.
 func (m *lifecycleKCP) mark(value string) {
-	m.ws = m.ws.DeepCopy()
-	m.ws.ResourceVersion += "+"
-	if value == "" {
+	if m.ws.Annotations[v1alpha1.DeletionRequestedAtAnnotation] = value; value == "" {
 		delete(m.ws.Annotations, v1alpha1.DeletionRequestedAtAnnotation)
-		return
 	}
-	m.ws.Annotations[v1alpha1.DeletionRequestedAtAnnotation] = value
+	m.put()
 }
 
-func (m *lifecycleKCP) deleted() { m.mark(m.clock.Now().UTC().Format(time.RFC3339)) }
+func (m *lifecycleKCP) deleted() { m.mark(m.Clock.Now().UTC().Format(time.RFC3339)) }
 
-// converge reconciles until nothing changes and returns the requeue delay.
+// close soft-deletes the Org of the Workspace, or undeletes it.
+func (m *lifecycleKCP) close(t *testing.T, closed bool) {
+	t.Helper()
+	o := &v1alpha1.Organization{}
+	o.Name = "o"
+	kcptest.Change(t, m.KCP, kcptest.Orgs, o, func(o *v1alpha1.Organization) {
+		if o.Status.DeletionRequestedAt = nil; closed {
+			o.Status.DeletionRequestedAt = &metav1.Time{Time: m.Clock.Now()}
+		}
+	})
+}
+
+// converge reconciles until nothing changes and returns the requeue delay. A pass that meets a conflict is
+// repeated.
 func (m *lifecycleKCP) converge(t *testing.T) (time.Duration, error) {
 	t.Helper()
-	return m.Converge(t, func() (controller.Result, error) { return m.pass(t) }, func() any { return m.ws })
+	for range 50 {
+		before := m.ws
+		result, err := m.pass(t)
+		if !errors.Is(err, controller.ErrRetry) && (err != nil || equality.Semantic.DeepEqual(before, m.ws)) {
+			return result.RequeueAfter, err
+		}
+	}
+	require.Fail(t, "it never comes to an end", "%v", m.Did)
+	return 0, nil
 }
 
-// converged calls settle and requires that it succeeds.
+// converged calls converge and requires that it succeeds.
 func (m *lifecycleKCP) converged(t *testing.T) time.Duration {
 	t.Helper()
 	after, err := m.converge(t)
@@ -162,12 +185,12 @@ func (m *lifecycleKCP) phase() v1alpha1.Phase { return tenancy.WorkspaceOf("o", 
 func TestO13_deactivatesAndKeepsADeletedWorkspace(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
-	began := m.clock.Now()
+	began := m.Clock.Now()
 	m.deleted()
 	for _, c := range []struct{ passed, left time.Duration }{
 		{0, grace}, {-10 * time.Minute, grace + 10*time.Minute}, {time.Hour, grace - time.Hour}, {grace - time.Second, time.Second},
 	} {
-		m.clock.SetTime(began.Add(c.passed))
+		m.Clock.SetTime(began.Add(c.passed))
 		after := m.converged(t)
 		require.Equal(t, c.left, after, "it is looked at again when it is over")
 		require.True(t, m.frozen)
@@ -175,16 +198,16 @@ func TestO13_deactivatesAndKeepsADeletedWorkspace(t *testing.T) {
 		require.Equal(t, v1alpha1.ReasonWaiting, m.condition(v1alpha1.ConditionActive).Reason)
 		require.Contains(t, m.condition(v1alpha1.ConditionActive).Message, "undeleted")
 	}
-	require.NotContains(t, m.Did, "remove it from org1")
-	require.Len(t, m.held, 4, "who was in it is in it when it is undeleted")
-	m.clock.SetTime(began.Add(grace))
+	require.NotContains(t, m.Did, removal)
+	require.Len(t, m.members(), 4, "who was in it is in it when it is undeleted")
+	m.Clock.SetTime(began.Add(grace))
 	m.hold = true
 	require.Equal(t, 15*time.Second, m.converged(t), "purges are held after a restore")
 	require.NotNil(t, m.ws)
 	m.hold = false
 	m.converged(t)
 	require.Nil(t, m.ws)
-	require.Equal(t, []string{"alice", "another.bob"}, slices.Sorted(maps.Keys(m.held)))
+	require.Equal(t, []string{"alice admin", "another.bob member"}, m.members())
 	require.Equal(t, []map[string]int{{"bots": 1, "memberships": 2}}, m.purged)
 	require.Contains(t, m.Did, "release ws1", "kcp must be able to clean it up")
 }
@@ -193,10 +216,11 @@ func TestO13_deactivatesAndKeepsADeletedWorkspace(t *testing.T) {
 func TestO11_activatesAWorkspaceThatIsNotDeleted(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
-	m.frozen, m.closed = true, true
+	m.frozen = true
+	m.close(t, true)
 	m.converged(t)
 	require.Empty(t, m.Did, "its Org keeps it closed")
-	m.closed = false
+	m.close(t, false)
 	m.converged(t)
 	require.Equal(t, []string{"thaw ws1"}, m.Did)
 }
@@ -224,15 +248,16 @@ func TestO13_keepsAWorkspaceOfADeletedOrgInactive(t *testing.T) {
 	m.deleted()
 	m.converged(t)
 	m.mark("")
-	m.thawed = func() { m.closed = true }
-	_, err := m.converge(t)
+	m.thawed = func() { m.close(t, true) }
+	_, err := m.pass(t)
 	require.ErrorIs(t, err, controller.ErrRetry)
 	require.True(t, m.frozen)
 	require.NotEqual(t, v1alpha1.PhaseReady, m.phase())
 	require.False(t, meta.IsStatusConditionTrue(tenancy.WorkspaceOf("o", m.ws).Status.Conditions, v1alpha1.ConditionActive), "the activation of the Org knows that it is deactivated")
 
 	// The Org is undeleted, so the Workspace is activated.
-	m.thawed, m.closed = nil, false
+	m.thawed = nil
+	m.close(t, false)
 	m.converged(t)
 	require.False(t, m.frozen)
 	require.Equal(t, v1alpha1.PhaseReady, m.phase())
@@ -259,19 +284,18 @@ func TestO13_neverCarriesOutAWithdrawnDeletion(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
 	m.deleted()
-	m.clock.SetTime(m.clock.Now().Add(grace))
+	m.Clock.SetTime(m.Clock.Now().Add(grace))
 	m.withdrawn = func() { m.mark("") }
-	_, err := m.converge(t)
-	for err != nil {
-		_, err = m.converge(t)
-	}
+	_, err := m.pass(t)
+	require.ErrorIs(t, err, controller.ErrRetry)
+	m.withdrawn = nil
+	m.converged(t)
 	require.NotNil(t, m.ws)
 	require.Equal(t, v1alpha1.PhaseReady, m.phase())
-	require.Len(t, m.held, 4)
+	require.Len(t, m.members(), 4)
 	require.Empty(t, m.purged)
-	m.withdrawn = nil
 	m.mark("2000-01-01T00:00:00Z")
-	m.clock.SetTime(time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC))
+	m.Clock.SetTime(time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC))
 	m.converged(t)
 	require.Nil(t, m.ws, "the control: one that stands is")
 }
@@ -284,10 +308,10 @@ func TestO13_removesNothingBeforeTheFinalizerIsInKcp(t *testing.T) {
 	m := newMortal(t)
 	m.ws.Finalizers = nil
 	m.deleted()
-	m.clock.SetTime(m.clock.Now().Add(2 * grace))
+	m.Clock.SetTime(m.Clock.Now().Add(2 * grace))
 	m.converged(t)
 	require.Nil(t, m.ws)
-	require.Len(t, m.held, 2)
+	require.Len(t, m.members(), 2)
 	require.Len(t, m.purged, 1)
 }
 
@@ -297,7 +321,7 @@ func TestO13_neverPurgesWithoutADeletionTime(t *testing.T) {
 	t.Parallel()
 	for _, mark := range []string{"yesterday", "0", "2026-03-01", "null", " "} {
 		m := newMortal(t)
-		m.ws.CreationTimestamp = metav1.NewTime(m.clock.Now().Add(-2 * grace))
+		m.ws.CreationTimestamp = metav1.NewTime(m.Clock.Now().Add(-2 * grace))
 		m.mark(mark)
 		after := m.converged(t)
 		require.Zero(t, after)
@@ -371,21 +395,21 @@ func TestO13_recordsADeactivationBeforehand(t *testing.T) {
 func TestLifecycle_softDeletesAWorkspaceAtItsEnd(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
-	end := m.clock.Now().Add(time.Hour)
+	end := m.Clock.Now().Add(time.Hour)
 	m.ws = m.ws.DeepCopy()
 	m.ws.Annotations[v1alpha1.ExpiresAtAnnotation] = end.UTC().Format(time.RFC3339)
 	after, err := m.converge(t)
 	require.NoError(t, err)
 	require.Equal(t, time.Hour, after, "it is looked at again at its end")
 	require.Empty(t, m.Did)
-	m.clock.SetTime(end)
+	m.Clock.SetTime(end)
 	m.converged(t)
 	require.Equal(t, []string{"end it in org1", "freeze ws1"}, slices.Compact(m.Did), "and then everything goes as after a deletion")
 	require.Equal(t, m.ws.Annotations[v1alpha1.ExpiresAtAnnotation], m.ws.Annotations[v1alpha1.DeletionRequestedAtAnnotation])
-	m.clock.SetTime(end.Add(grace/2 - time.Second))
+	m.Clock.SetTime(end.Add(grace/2 - time.Second))
 	m.converged(t)
-	require.NotContains(t, m.Did, "remove it from org1")
-	m.clock.SetTime(end.Add(grace / 2))
+	require.NotContains(t, m.Did, removal)
+	m.Clock.SetTime(end.Add(grace / 2))
 	m.converged(t)
-	require.Contains(t, m.Did, "remove it from org1", "with a grace of its own")
+	require.Contains(t, m.Did, removal, "with a grace of its own")
 }

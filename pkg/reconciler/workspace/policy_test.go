@@ -9,11 +9,13 @@ import (
 
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/workspace"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/test/doubles/kcpfake"
 )
 
 // policy is a fake of the admission policy in kcp.
@@ -43,8 +45,9 @@ func (p *policy) Enforced(context.Context, string) (bool, error) {
 	return p.lagging < 0, p.fails
 }
 
-func newReadyKCP() *kcp {
-	k := newKCP()
+func newReadyKCP(t *testing.T) *kcp {
+	t.Helper()
+	k := newKCP(t)
 	k.ws.Status.Phase, k.missing = kcpcorev1alpha1.LogicalClusterPhaseReady, 0
 	k.policy.inPlace = false
 	return k
@@ -52,7 +55,7 @@ func newReadyKCP() *kcp {
 
 func TestPolicy_isProbedUntilKcpEnforcesIt(t *testing.T) {
 	t.Parallel()
-	k := newReadyKCP()
+	k := newReadyKCP(t)
 	k.policy.lagging = 2
 	for range 2 {
 		result, err := k.pass(t)
@@ -74,7 +77,7 @@ func TestPolicy_isProbedUntilKcpEnforcesIt(t *testing.T) {
 
 func TestPolicy_isPutBackAndProbedWhenAltered(t *testing.T) {
 	t.Parallel()
-	k := newReadyKCP()
+	k := newReadyKCP(t)
 	require.True(t, k.reconcile(t).PolicyEnforced())
 	k.policy.inPlace, k.policy.lagging = false, 0
 	require.True(t, k.reconcile(t).PolicyEnforced())
@@ -91,7 +94,7 @@ func TestPolicy_isPutBackAndProbedWhenAltered(t *testing.T) {
 
 func TestPolicy_thatCannotBeWrittenKeepsTheWorkspaceFromReady(t *testing.T) {
 	t.Parallel()
-	k := newReadyKCP()
+	k := newReadyKCP(t)
 	k.policy.fails = kcptest.ErrDown
 	_, err := k.pass(t)
 	require.ErrorIs(t, err, kcptest.ErrDown)
@@ -108,7 +111,7 @@ func TestPolicy_thatCannotBeWrittenIsNotEnforced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := newReadyKCP()
+			k := newReadyKCP(t)
 			require.True(t, k.reconcile(t).PolicyEnforced(), "the control")
 			k.policy.inPlace, k.policy.fails = false, failure
 			_, err := k.pass(t)
@@ -123,26 +126,29 @@ func TestPolicy_thatCannotBeWrittenIsNotEnforced(t *testing.T) {
 // A role can grow until kcp refuses it. The next version of the policy is written all the same.
 func TestPolicy_isWrittenWhereARoleCannotBe(t *testing.T) {
 	t.Parallel()
-	k := newReadyKCP()
-	k.more = func(c *workspace.Config) {
-		c.Content.KeepClusterRoles = func(context.Context, string, []tenancy.RBAC, []tenancy.RBAC) error { return kcptest.ErrDown }
-	}
+	k := newReadyKCP(t)
+	k.FailBefore(func(in kcpfake.Request) error {
+		if in.Resource == "clusterroles" {
+			return apierrors.NewInternalError(kcptest.ErrDown)
+		}
+		return nil
+	})
 	_, err := k.pass(t)
-	require.ErrorIs(t, err, kcptest.ErrDown)
+	require.ErrorContains(t, err, kcptest.ErrDown.Error())
 	require.Equal(t, 1, k.policy.puts)
 	ws := tenancy.WorkspaceOf("o", k.ws)
 	require.True(t, ws.PolicyEnforced())
 	require.False(t, ws.Ready())
-	require.NotNil(t, k.ns, "the other parts are written, too")
+	require.True(t, k.hasNamespace(), "the other parts are written, too")
 	k.policy.inPlace, k.policy.lagging = false, 1
 	_, err = k.pass(t)
-	require.ErrorIs(t, err, kcptest.ErrDown)
+	require.ErrorContains(t, err, kcptest.ErrDown.Error())
 	require.False(t, tenancy.WorkspaceOf("o", k.ws).PolicyEnforced(), "the version changed")
 }
 
 func TestPolicy_thatKcpHasAlreadyStaysEnforced(t *testing.T) {
 	t.Parallel()
-	k := newReadyKCP()
+	k := newReadyKCP(t)
 	require.True(t, k.reconcile(t).PolicyEnforced())
 	k.policy.inPlace, k.policy.stored, k.policy.lagging = false, true, 100
 	require.True(t, k.reconcile(t).PolicyEnforced(), "the cache is behind")
@@ -151,9 +157,9 @@ func TestPolicy_thatKcpHasAlreadyStaysEnforced(t *testing.T) {
 
 func TestPolicy_isEnforcedOnceDryRunsAgreedForTheWindow(t *testing.T) {
 	t.Parallel()
-	k := newReadyKCP()
+	k := newReadyKCP(t)
 	k.more = func(c *workspace.Config) { c.PolicyWindow = 2 * time.Second }
-	k.running = k.reconciler(t)
+	k.running = k.reconciler()
 	look := func() (tenancy.Workspace, time.Duration) {
 		result, err := k.pass(t)
 		require.NoError(t, err)
@@ -165,7 +171,7 @@ func TestPolicy_isEnforcedOnceDryRunsAgreedForTheWindow(t *testing.T) {
 			require.True(t, ws.Ready(), "Ready does not wait for it")
 			require.False(t, ws.PolicyEnforced())
 			require.Equal(t, 200*time.Millisecond, again)
-			k.clock.SetTime(k.clock.Now().Add(again))
+			k.Clock.SetTime(k.Clock.Now().Add(again))
 		}
 	}
 	wait(5)

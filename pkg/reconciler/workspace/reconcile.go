@@ -4,17 +4,21 @@ import (
 	"context"
 	"time"
 
+	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/objects"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// Config holds what the steps need.
+// Config is what the steps are made of. No step gets all of it.
 type Config struct {
+	objects.Objects
 	Clock clock.PassiveClock
 	// RightsClock is the time by which Workspaces end: kcp's, by its latest answers.
 	RightsClock clock.PassiveClock
@@ -22,17 +26,20 @@ type Config struct {
 	Graces tenancy.Graces
 	// Hold, if not nil, reports that nothing is purged, though its grace period is over.
 	Hold func() bool
+	// OrgsCluster is the logical cluster of the workspaces of Organizations.
+	OrgsCluster string
 
-	Cache       Cache
-	Roles       RolesCache
-	Workspaces  Workspaces
-	Memberships Memberships
-	Bots        Bots
-	Clusters    Clusters
-	Content     Content
-	// Bindings are the APIBindings that every Workspace needs.
-	Bindings tenancy.Bindings
-	Policy   Policy
+	Views      Views
+	Namespaces objects.Cache[*corev1.Namespace]
+	Roles      RolesCache
+	Clusters   Clusters
+	// Missing counts the RBAC objects of people that a Workspace lacks.
+	Missing func(controller.Key) int
+	// Apply applies an object server-side.
+	Apply func(ctx context.Context, cluster string, o *unstructured.Unstructured) (*unstructured.Unstructured, error)
+	// Wanted are the APIBindings that every Workspace needs.
+	Wanted []*kcpapisv1alpha2.APIBinding
+	Policy Policy
 	// PolicyWindow is the time for which dry runs have to show that kcp enforces the policy.
 	// Zero means that one is enough.
 	PolicyWindow time.Duration
@@ -45,57 +52,18 @@ type Config struct {
 	Purged func(ctx context.Context, orgCluster, workspace string, counts map[string]int)
 }
 
-// Cache reads from the views.
-type Cache struct {
-	Namespace func(cluster, name string) (*corev1.Namespace, bool)
-	// AccessMissing counts the RBAC objects of people that a Workspace lacks.
-	AccessMissing func(controller.Key) int
-	User          func(name string) (*v1alpha1.User, bool)
-	// Default reports whether a Workspace is the default Workspace of a personal Organization.
-	Default func(orgCluster, workspace string) bool
+// Views are the caches beside those of the repositories.
+type Views interface {
+	OrgByCluster(cluster string) (tenancy.Org, bool)
+	ByName(user string) (*v1alpha1.User, bool)
 }
 
-// Workspaces reads and writes the kcp Workspaces in the workspace of an Organization.
-type Workspaces struct {
-	// Get reads a child Workspace from the cache. It returns no other kind of workspace.
-	Get func(controller.Key) (*kcptenancyv1alpha1.Workspace, bool)
-	// Read reads from kcp. It fails with controller.ErrRetry if the Workspace is gone.
-	Read  func(ctx context.Context, orgCluster, name string) (*kcptenancyv1alpha1.Workspace, error)
-	Patch func(ctx context.Context, key controller.Key, patch []byte, subresource string) error
-	// Delete deletes the Workspace if it is unchanged in kcp, so an undelete prevents the
-	// deletion.
-	Delete func(ctx context.Context, orgCluster string, ws *kcptenancyv1alpha1.Workspace) error
-}
-
-// Memberships reads and writes the Memberships of an Organization in kcp.
-type Memberships struct {
-	List   func(ctx context.Context, orgCluster string) ([]*v1alpha1.Membership, error)
-	Create func(ctx context.Context, orgCluster string, m *v1alpha1.Membership) error
-	// Delete deletes the Membership if it is unchanged in kcp.
-	Delete func(ctx context.Context, orgCluster string, m *v1alpha1.Membership) error
-}
-
-// Bots reads and deletes the Bots of an Organization in kcp.
-type Bots struct {
-	List   func(ctx context.Context, orgCluster string) ([]*v1alpha1.Bot, error)
-	Delete func(ctx context.Context, orgCluster string, b *v1alpha1.Bot) error
-}
-
-// Clusters activates and deactivates logical clusters.
-type Clusters struct {
-	Deactivate, Activate, ActivateForDeletion func(ctx context.Context, cluster string) error
-	// Deactivated reads from the cache.
-	Deactivated func(cluster string) bool
-	// OrgDeactivated reports whether the Organization with its workspace in orgCluster is
-	// soft-deleted. All its Workspaces are then deactivated.
-	OrgDeactivated func(orgCluster string) bool
-}
-
-// Content writes the default namespace and the ClusterRoles of a Workspace.
-type Content struct {
-	ApplyNamespace func(ctx context.Context, cluster string, n *corev1.Namespace) error
-	// KeepClusterRoles turns the held ClusterRoles into the wanted ones.
-	KeepClusterRoles func(ctx context.Context, cluster string, held, wanted []tenancy.RBAC) error
+// Clusters activates and deactivates logical clusters. Deactivated reads from the cache.
+type Clusters interface {
+	Deactivate(ctx context.Context, cluster string) error
+	Activate(ctx context.Context, cluster string) error
+	ActivateForDeletion(ctx context.Context, cluster string) error
+	Deactivated(cluster string) bool
 }
 
 // New returns the reconciler.
@@ -104,17 +72,11 @@ func New(c Config) controller.Func {
 		c.Template = NewTemplate(TemplateConfig{})
 	}
 	return controller.Reconcile(controller.Kind[*object]{
-		Get: func(key controller.Key) (*object, bool) {
-			ws, ok := c.Workspaces.Get(key)
-			if !ok {
-				return nil, false
-			}
-			return objectOf(ws), true
-		},
+		Get:         c.get,
 		Copy:        (*object).copy,
 		Status:      func(o *object) *v1alpha1.CommonStatus { return &o.common },
 		Encode:      (*object).encode,
-		Patch:       c.Workspaces.Patch,
+		Patch:       c.Workspaces.Commit,
 		Clock:       c.Clock,
 		Informative: []string{v1alpha1.ConditionPolicyEnforced},
 		Leaving: func(o *object) bool {
@@ -122,13 +84,32 @@ func New(c Config) controller.Func {
 			return ok
 		},
 	},
-		&lifecycle{config: c},
-		&firstAdmin{byDefault: c.Cache.Default, user: c.Cache.User, read: c.Workspaces.Read, create: c.Memberships.Create},
+		&lifecycle{
+			clock: c.Clock, rightsClock: c.RightsClock, graces: c.Graces, hold: c.Hold, org: c.Views.OrgByCluster, clusters: c.Clusters,
+			workspaces: c.Workspaces, ended: c.Ended,
+			cascade: &cascade{memberships: c.Memberships, bots: c.Bots, clusters: c.Clusters, purged: c.Purged},
+		},
+		&firstAdmin{views: c.Views, workspaces: c.Workspaces, memberships: c.Memberships},
 		&ready{},
 		&policy{policy: c.Policy, clock: c.Clock, window: c.PolicyWindow, agreed: map[string]time.Time{}},
-		&binding{bindings: c.Bindings},
-		&content{config: c},
+		&binding{bindings: objects.KeptBindings(c.Bindings, c.Wanted, c.Bindings.InCluster)},
+		&content{namespaces: c.Namespaces, apply: c.Apply, roles: c.Roles, rbac: c.RBAC},
 		&template{c.Template},
-		&access{missing: c.Cache.AccessMissing},
+		&access{missing: c.Missing},
 	)
+}
+
+// get reads a child Workspace, or a spare one, from the cache. It returns no other kind of workspace.
+func (c Config) get(key controller.Key) (*object, bool) {
+	org, known := c.Views.OrgByCluster(key.Cluster)
+	ws, ok := c.Workspaces.ByKey(key)
+	switch {
+	case !ok, org.Deactivated():
+		// The workspace of a soft-deleted Organization is inactive and accepts no writes.
+		return nil, false
+	case tenancy.IsSpare(ws):
+		// The controller of spares finishes that of an Organization, and nothing is written to one that goes.
+		return objectOf(ws), key.Cluster != c.OrgsCluster && ws.DeletionTimestamp.IsZero()
+	}
+	return objectOf(ws), known
 }

@@ -2,7 +2,6 @@ package workspace_test
 
 import (
 	"context"
-	"sync"
 	"testing"
 	"time"
 
@@ -10,58 +9,77 @@ import (
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/workspace"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/test/doubles/kcpfake"
 )
 
 const uuid = "9acbf567-a188-4c75-9c40-3c3bec1a775f"
 
-// kcp is a fake kcp with one Workspace.
+// kcp is a kcp with one Workspace.
 type kcp struct {
+	*kcptest.KCP
+	apply func(context.Context, string, *unstructured.Unstructured) (*unstructured.Unstructured, error)
+	// ws is the Workspace at the end of the last pass. The next pass finds it as the test changed it.
 	ws *kcptenancyv1alpha1.Workspace
-
-	mu    sync.Mutex
-	ns    *corev1.Namespace
-	roles map[string]*rbacv1.ClusterRole
+	// stale is what the cache has of the Workspace, if it is outdated.
+	stale *kcptenancyv1alpha1.Workspace
 	// memberResources are those of every binding.
 	memberResources []string
-	bindings        []*kcpapisv1alpha2.APIBinding
 	missing         int
-	members         []string
-	restored        int
-	// now returns the Workspace in kcp if the cache is outdated.
-	now func() (*kcptenancyv1alpha1.Workspace, error)
-
-	clock *clocktesting.FakePassiveClock
 	// more changes the configuration; nil for no change.
 	more   func(*workspace.Config)
 	policy *policy
-	// holds is the number of failing patches among those that remove the finalizer.
-	holds int
 	// running is one reconciler for all reconciliations; nil creates a new one for each,
 	// as after a restart.
 	running controller.Func
 }
 
-func newKCP() *kcp {
-	k := &kcp{ws: &kcptenancyv1alpha1.Workspace{}, roles: map[string]*rbacv1.ClusterRole{}, missing: 1, policy: &policy{inPlace: true}, clock: clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))}
-	k.ws.Name, k.ws.UID, k.ws.ResourceVersion, k.ws.Generation = uuid, "uid", "1", 2
-	k.ws.Annotations = map[string]string{"kcp.io/cluster": "org1", v1alpha1.CreatedByAnnotation: "alice"}
+func newKCP(t *testing.T) *kcp {
+	t.Helper()
+	k := &kcp{KCP: kcptest.New(t), ws: &kcptenancyv1alpha1.Workspace{}, missing: 1, policy: &policy{inPlace: true}}
+	k.apply = k.Clients().Apply
+	o := tenancy.NewOrganization("o", "O", "alice")
+	o.Spec.Personal, o.Annotations[v1alpha1.DefaultWorkspaceAnnotation] = true, uuid
+	k.PutOrg(o, "org1")
+	k.PutUser("alice")
+	k.ws.Name = uuid
+	k.ws.Annotations = map[string]string{v1alpha1.CreatedByAnnotation: "alice"}
 	k.ws.Spec.Cluster = "ws1"
 	k.ws.Finalizers = []string{v1alpha1.CascadeFinalizer}
 	k.ws.Status.Phase = kcpcorev1alpha1.LogicalClusterPhaseInitializing
-	k.bindings = []*kcpapisv1alpha2.APIBinding{accessBinding()}
+	k.Put("ws1", accessBinding())
+	k.put()
 	return k
 }
+
+// put has kcp keep the Workspace as the test changed it.
+func (k *kcp) put() {
+	if k.ws != nil && !equality.Semantic.DeepEqual(k.ws, k.held()) {
+		k.Put("org1", k.ws)
+		k.ws = k.held()
+	}
+}
+
+// held is the Workspace in kcp.
+func (k *kcp) held() *kcptenancyv1alpha1.Workspace {
+	ws, _ := k.Caches.Workspaces.Get("org1", uuid)
+	return ws
+}
+
+// Get and InCluster are those of a cache that has the stale Workspace.
+func (k *kcp) Get(string, string) (*kcptenancyv1alpha1.Workspace, bool) { return k.stale, true }
+
+func (k *kcp) InCluster(string) []*kcptenancyv1alpha1.Workspace { return nil }
 
 func (k *kcp) reconcile(t *testing.T) tenancy.Workspace {
 	t.Helper()
@@ -74,96 +92,26 @@ func (k *kcp) pass(t *testing.T) (controller.Result, error) {
 	t.Helper()
 	work := k.running
 	if work == nil {
-		work = k.reconciler(t)
+		work = k.reconciler()
 	}
-	return work(t.Context(), controller.Key{Cluster: "org1", Name: uuid})
+	k.put()
+	result, err := work(t.Context(), controller.Key{Cluster: "org1", Name: uuid})
+	k.ws = k.held()
+	return result, err
 }
 
-func (k *kcp) reconciler(t *testing.T) controller.Func {
+func (k *kcp) reconciler() controller.Func {
 	config := workspace.Config{
-		Clock: k.clock, RightsClock: k.clock,
-		Cache: workspace.Cache{
-			Namespace:     func(string, string) (*corev1.Namespace, bool) { return k.ns, k.ns != nil },
-			AccessMissing: func(controller.Key) int { return k.missing },
-			Default:       func(string, string) bool { return true },
-			User:          func(string) (*v1alpha1.User, bool) { return &v1alpha1.User{}, true },
-		},
+		Objects: k.Stored, Clock: k.Clock, RightsClock: k.Clock, OrgsCluster: kcptest.Orgs, Views: k.KCP, Namespaces: k.Spaces,
 		Roles: workspace.RolesCache{
-			ClusterRoles: func(string) []*rbacv1.ClusterRole {
-				var out []*rbacv1.ClusterRole
-				for _, r := range k.roles {
-					out = append(out, r)
-				}
-				return out
-			},
-			Bindings:        func(string) []*kcpapisv1alpha2.APIBinding { return k.bindings },
+			ClusterRoles: k.Caches.ClusterRoles.InCluster, Bindings: k.Caches.Bindings.InCluster,
 			MemberResources: func(string, *kcpapisv1alpha2.APIBinding) []string { return k.memberResources },
 		},
-		Workspaces: workspace.Workspaces{
-			Get: func(controller.Key) (*kcptenancyv1alpha1.Workspace, bool) { return k.ws, k.ws != nil },
-			Read: func(_ context.Context, cluster, name string) (*kcptenancyv1alpha1.Workspace, error) {
-				require.Equal(t, "org1/"+uuid, cluster+"/"+name)
-				if k.now != nil {
-					return k.now()
-				}
-				return k.ws, nil
-			},
-			Patch: func(_ context.Context, _ controller.Key, patch []byte, subresource string) error {
-				require.Empty(t, subresource, "kcp's own status is never written")
-				if k.ws == nil {
-					return apierrors.NewNotFound(kcptenancyv1alpha1.Resource("workspaces"), uuid)
-				}
-				changed := kcptest.Patched(t, k.ws, patch)
-				if kcptest.Gone(changed) && k.holds > 0 {
-					k.holds--
-					return kcptest.ErrDown
-				}
-				if k.ws = changed; kcptest.Gone(changed) {
-					k.ws = nil
-				}
-				return nil
-			},
-		},
-		Memberships: workspace.Memberships{
-			Create: func(_ context.Context, cluster string, m *v1alpha1.Membership) error {
-				k.members = append(k.members, cluster+"/"+m.Name+"/"+string(m.Spec.Role))
-				return nil
-			},
-		},
-		Clusters: workspace.Clusters{Deactivated: func(string) bool { return false }},
-		Content: workspace.Content{
-			ApplyNamespace: func(_ context.Context, cluster string, n *corev1.Namespace) error {
-				k.mu.Lock()
-				defer k.mu.Unlock()
-				require.Equal(t, "ws1", cluster)
-				k.ns = n
-				return nil
-			},
-			KeepClusterRoles: func(ctx context.Context, _ string, held, wanted []tenancy.RBAC) error {
-				k.mu.Lock()
-				defer k.mu.Unlock()
-				for _, r := range tenancy.CompareRBAC(held, wanted, controller.Forced(ctx)).Write {
-					k.roles[r.GetName()] = r.(*rbacv1.ClusterRole)
-				}
-				return nil
-			},
-		},
-		Bindings: tenancy.Bindings{
-			Wanted: []*kcpapisv1alpha2.APIBinding{accessBinding()},
-			Held:   func(string) []*kcpapisv1alpha2.APIBinding { return k.bindings },
-			List: func(context.Context, string) (held []kcpapisv1alpha2.APIBinding, _ error) {
-				for _, b := range k.bindings {
-					held = append(held, *b)
-				}
-				return held, nil
-			},
-			Write: func(_ context.Context, cluster string, _ *kcpapisv1alpha2.APIBinding) error {
-				require.Equal(t, "ws1", cluster)
-				k.restored++
-				return nil
-			},
-		},
-		Policy: k.policy,
+		Clusters: &clusters{}, Missing: func(controller.Key) int { return k.missing }, Apply: k.apply,
+		Wanted: []*kcpapisv1alpha2.APIBinding{accessBinding()}, Policy: k.policy,
+	}
+	if k.stale != nil {
+		config.Workspaces.Cache = k
 	}
 	if k.more != nil {
 		k.more(&config)
@@ -171,21 +119,52 @@ func (k *kcp) reconciler(t *testing.T) controller.Func {
 	return workspace.New(config)
 }
 
+// hasNamespace reports whether the default namespace is there.
+func (k *kcp) hasNamespace() bool {
+	_, ok := k.Spaces.Get("ws1", tenancy.DefaultNamespace)
+	return ok
+}
+
+func (k *kcp) roles() []*rbacv1.ClusterRole { return k.Caches.ClusterRoles.InCluster("ws1") }
+
+func (k *kcp) memberRole() *rbacv1.ClusterRole {
+	role, _ := k.Caches.ClusterRoles.Get("ws1", tenancy.ClusterRoleMember)
+	return role
+}
+
+// members returns the Memberships in kcp with their roles.
+func (k *kcp) members() (members []string) {
+	for _, m := range k.Caches.Memberships.InCluster("org1") {
+		members = append(members, m.Name+" "+string(m.Spec.Role))
+	}
+	return members
+}
+
+// restored is the number of APIBindings that were written.
+func (k *kcp) restored() (n int) {
+	for _, w := range k.Writes() {
+		if w.Resource == "apibindings" && w.Cluster == "ws1" {
+			n++
+		}
+	}
+	return n
+}
+
 // O-11: a Workspace becomes Ready only when everything in it exists.
 func TestO11_aWorkspaceBecomesReadyStepByStep(t *testing.T) {
 	t.Parallel()
-	k := newKCP()
+	k := newKCP(t)
 	require.False(t, k.reconcile(t).Ready())
-	require.Equal(t, []string{"org1/" + uuid + ".alice/admin"}, k.members, "while kcp is still at it")
-	require.Nil(t, k.ns, "nothing is written before kcp has finished")
+	require.Equal(t, []string{uuid + ".alice admin"}, k.members(), "while kcp is still at it")
+	require.False(t, k.hasNamespace(), "nothing is written before kcp has finished")
 	k.ws.Status.Phase = kcpcorev1alpha1.LogicalClusterPhaseReady
 	ws := k.reconcile(t)
 	require.False(t, ws.Ready(), "nobody is bound yet")
-	require.NotNil(t, k.ns)
-	require.Len(t, k.roles, 3)
+	require.True(t, k.hasNamespace())
+	require.Len(t, k.roles(), 3)
 	k.missing = 0
 	require.True(t, k.reconcile(t).Ready())
-	require.Len(t, k.members, 1, "the creator is made admin once")
+	require.Len(t, k.members(), 1, "the creator is made admin once")
 }
 
 // A leader that was paused has an outdated cache. The Workspace in it looks new, although
@@ -193,33 +172,34 @@ func TestO11_aWorkspaceBecomesReadyStepByStep(t *testing.T) {
 func TestReconcile_doesNotReaddTheCreatorFromAStaleCache(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		now   func(ws *kcptenancyv1alpha1.Workspace) error
+		now   func(k *kcp)
 		retry bool
 		made  int
 	}{
-		"it is as it was": {now: func(*kcptenancyv1alpha1.Workspace) error { return nil }, made: 1},
-		"they were admin": {now: func(ws *kcptenancyv1alpha1.Workspace) error { ws.Annotations = takenOver(t).Annotations; return nil }},
-		"it is gone":      {now: func(*kcptenancyv1alpha1.Workspace) error { return controller.ErrRetry }, retry: true},
-		"it is another":   {now: func(ws *kcptenancyv1alpha1.Workspace) error { ws.UID = "another"; return nil }, retry: true},
-		"it is on its way": {now: func(ws *kcptenancyv1alpha1.Workspace) error {
-			ws.DeletionTimestamp = &metav1.Time{}
-			ws.DeletionTimestamp.Time = time.Unix(1, 0)
-			return nil
+		"it is as it was": {now: func(*kcp) {}, made: 1},
+		"they were admin": {now: func(k *kcp) { k.ws.Annotations = takenOver(t).Annotations }, retry: true},
+		"it is gone":      {now: func(k *kcp) { k.Remove("org1", k.ws); k.ws = nil }, retry: true},
+		"it is another":   {now: func(k *kcp) { k.ws.UID = "another" }, retry: true},
+		"it is on its way": {now: func(k *kcp) {
+			k.ws.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 		}, retry: true},
-		"kcp does not know": {now: func(*kcptenancyv1alpha1.Workspace) error { return kcptest.ErrDown }, retry: true},
+		"kcp does not know": {now: func(k *kcp) {
+			k.FailBefore(func(in kcpfake.Request) error {
+				if in.Verb == "get" && in.Resource == "workspaces" {
+					return apierrors.NewInternalError(kcptest.ErrDown)
+				}
+				return nil
+			})
+		}, retry: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := newKCP()
-			k.now = func() (*kcptenancyv1alpha1.Workspace, error) {
-				ws := k.ws.DeepCopy()
-				return ws, c.now(ws)
-			}
-			for range 2 {
-				_, err := k.pass(t)
-				require.Equal(t, c.retry, err != nil)
-			}
-			require.Len(t, k.members, c.made)
+			k := newKCP(t)
+			k.stale = k.ws.DeepCopy()
+			c.now(k)
+			_, err := k.pass(t)
+			require.Equal(t, c.retry, err != nil)
+			require.Len(t, k.members(), c.made)
 		})
 	}
 }
@@ -227,61 +207,64 @@ func TestReconcile_doesNotReaddTheCreatorFromAStaleCache(t *testing.T) {
 // takenOver returns a Workspace after its creator was made admin.
 func takenOver(t *testing.T) *kcptenancyv1alpha1.Workspace {
 	t.Helper()
-	k := newKCP()
+	k := newKCP(t)
 	k.reconcile(t)
-	require.Len(t, k.members, 1)
+	require.Len(t, k.members(), 1)
 	return k.ws
 }
 
 func TestReconcile_repairsAnAlteredWorkspace(t *testing.T) {
 	t.Parallel()
-	k := newKCP()
+	k := newKCP(t)
 	k.ws.Status.Phase, k.missing = kcpcorev1alpha1.LogicalClusterPhaseReady, 0
 	require.True(t, k.reconcile(t).Ready())
 
-	k.bindings = nil
+	k.Remove("ws1", accessBinding())
 	require.False(t, k.reconcile(t).Ready())
-	require.Equal(t, 1, k.restored, "the binding that the hub watches through is missing")
-	k.bindings = []*kcpapisv1alpha2.APIBinding{accessBinding()}
+	require.Equal(t, 1, k.restored(), "the binding that the hub watches through is missing")
+	k.Put("ws1", accessBinding())
 	require.True(t, k.reconcile(t).Ready())
 
-	altered := k.roles[tenancy.ClusterRoleMember].DeepCopy()
-	altered.Rules, altered.ResourceVersion = nil, "9"
-	k.roles[altered.Name] = altered
-	k.ns = nil
+	altered := k.memberRole()
+	altered.Rules = nil
+	k.Put("ws1", altered)
+	k.Remove("ws1", tenancy.Namespace())
 	k.reconcile(t)
-	require.NotEmpty(t, k.roles[tenancy.ClusterRoleMember].Rules)
-	require.Equal(t, "9", k.roles[tenancy.ClusterRoleMember].ResourceVersion, "it replaces just what it saw")
-	require.NotNil(t, k.ns)
+	require.NotEmpty(t, k.memberRole().Rules)
+	require.True(t, k.hasNamespace())
 
 	other := &kcpapisv1alpha2.APIBinding{}
+	other.Name, other.Spec.Reference.Export = "widgets", &kcpapisv1alpha2.ExportBindingReference{Name: "widgets"}
 	other.Status.BoundResources = []kcpapisv1alpha2.BoundAPIResource{{Group: "example.com", Resource: "widgets"}}
-	k.bindings = append(k.bindings, other)
+	k.Put("ws1", other)
 	k.reconcile(t)
-	require.Equal(t, 1, k.restored)
+	require.Equal(t, 1, k.restored())
 	groups := ""
-	for _, rule := range k.roles[tenancy.ClusterRoleMember].Rules {
+	for _, rule := range k.memberRole().Rules {
 		for _, g := range rule.APIGroups {
 			groups += g + " "
 		}
 	}
 	require.Contains(t, groups, "example.com", "the roles follow the APIs that are bound")
-	version := k.roles[tenancy.ClusterRoleMember]
+	before := k.memberRole()
 	k.reconcile(t)
-	require.Same(t, version, k.roles[tenancy.ClusterRoleMember])
+	require.Equal(t, before.ResourceVersion, k.memberRole().ResourceVersion)
 	k.memberResources = []string{"gadgets"}
 	k.reconcile(t)
-	require.False(t, tenancy.SameRBAC(version, k.roles[tenancy.ClusterRoleMember]), "members may only read widgets now")
+	require.False(t, tenancy.SameRBAC(before, k.memberRole()), "members may only read widgets now")
 
-	k.bindings[0].Spec.PermissionClaims[0].State = kcpapisv1alpha2.ClaimRejected
+	rejected := accessBinding()
+	rejected.Spec.PermissionClaims[0].State = kcpapisv1alpha2.ClaimRejected
+	k.Put("ws1", rejected)
 	require.False(t, k.reconcile(t).Ready())
-	require.Equal(t, 2, k.restored, "a tenant took a claim away")
+	require.Equal(t, 2, k.restored(), "a tenant took a claim away")
 }
 
 // accessBinding returns the APIBinding through which the hub watches, with all permission
 // claims.
 func accessBinding() *kcpapisv1alpha2.APIBinding {
 	b := &kcpapisv1alpha2.APIBinding{}
+	b.Name = "access"
 	b.Spec.Reference.Export = &kcpapisv1alpha2.ExportBindingReference{Name: tenancy.ExportAccess}
 	claim := kcpapisv1alpha2.AcceptablePermissionClaim{State: kcpapisv1alpha2.ClaimAccepted}
 	claim.Resource, claim.Selector.MatchAll = "namespaces", true

@@ -12,7 +12,7 @@ import (
 
 func TestReconcile_finishesASpareButForThePeople(t *testing.T) {
 	t.Parallel()
-	k := newKCP()
+	k := newKCP(t)
 	k.ws.Labels = map[string]string{v1alpha1.SpareLabel: "hash"}
 	k.ws.Finalizers = nil
 	k.ws.Status.Phase = kcpcorev1alpha1.LogicalClusterPhaseReady
@@ -20,10 +20,10 @@ func TestReconcile_finishesASpareButForThePeople(t *testing.T) {
 		require.False(t, k.reconcile(t).Ready())
 	}
 	require.True(t, tenancy.SpareOf(k.ws).Whole)
-	require.Empty(t, k.members, "the creator in its annotation is nobody")
+	require.Empty(t, k.members(), "the creator in its annotation is nobody")
 	require.Empty(t, k.ws.Finalizers, "it goes without a cascade")
-	require.NotNil(t, k.ns)
-	require.Len(t, k.roles, 3)
+	require.True(t, k.hasNamespace())
+	require.Len(t, k.roles(), 3)
 
 	delete(k.ws.Labels, v1alpha1.SpareLabel)
 	k.ws.Finalizers = []string{v1alpha1.CascadeFinalizer}
@@ -32,5 +32,5 @@ func TestReconcile_finishesASpareButForThePeople(t *testing.T) {
 		k.reconcile(t)
 	}
 	require.True(t, tenancy.WorkspaceOf("", k.ws).Ready())
-	require.Equal(t, []string{"org1/" + uuid + ".alice/admin"}, k.members)
+	require.Equal(t, []string{uuid + ".alice admin"}, k.members())
 }

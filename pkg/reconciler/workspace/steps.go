@@ -6,11 +6,11 @@ import (
 
 	"github.com/kcp-dev/logicalcluster/v3"
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
-	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/objects"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -19,11 +19,9 @@ import (
 // can show a Workspace as new. The Organization makes the creators of other Workspaces admins,
 // with the claim.
 type firstAdmin struct {
-	// byDefault reports whether a Workspace is the default Workspace of a personal Organization.
-	byDefault func(cluster, workspace string) bool
-	user      func(name string) (*v1alpha1.User, bool)
-	read      func(ctx context.Context, cluster, name string) (*kcptenancyv1alpha1.Workspace, error)
-	create    func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
+	views       Views
+	workspaces  objects.Workspaces
+	memberships objects.Memberships
 }
 
 func (*firstAdmin) Condition() string { return v1alpha1.ConditionFirstAdmin }
@@ -33,13 +31,13 @@ func (s *firstAdmin) Reconcile(ctx context.Context, o *object) (controller.Resul
 		return controller.Result{Message: "nobody owns the workspace yet"}, nil
 	}
 	by, cluster := o.Annotations[v1alpha1.CreatedByAnnotation], string(logicalcluster.From(o))
-	if by == "" || s.done(o) || !s.byDefault(cluster, o.Name) {
+	if by == "" || s.done(o) || !s.isDefault(cluster, o.Name) {
 		return controller.Result{}, nil
 	}
-	if u, ok := s.user(by); !ok || !tenancy.MayHaveMade(u, tenancy.WorkspaceOf("", o.Workspace).CreatedAt) {
+	if u, ok := s.views.ByName(by); !ok || !tenancy.MayHaveMade(u, tenancy.WorkspaceOf("", o.Workspace).CreatedAt) {
 		return controller.Result{}, nil
 	}
-	now, err := s.read(ctx, cluster, o.Name)
+	now, err := s.workspaces.Read(ctx, cluster, o.Name)
 	switch {
 	case err != nil:
 		return controller.Result{}, err
@@ -48,11 +46,17 @@ func (s *firstAdmin) Reconcile(ctx context.Context, o *object) (controller.Resul
 	case s.done(objectOf(now)):
 		return controller.Result{}, nil
 	}
-	return controller.Result{}, s.create(ctx, cluster, tenancy.NewMembership(by, o.Name, v1alpha1.RoleAdmin))
+	return controller.Result{}, s.memberships.Create(ctx, cluster, tenancy.NewMembership(by, o.Name, v1alpha1.RoleAdmin))
 }
 
 func (*firstAdmin) done(o *object) bool {
 	return meta.IsStatusConditionTrue(o.common.Conditions, v1alpha1.ConditionFirstAdmin)
+}
+
+// isDefault reports whether a Workspace is the default Workspace of a personal Organization.
+func (s *firstAdmin) isDefault(cluster, workspace string) bool {
+	org, ok := s.views.OrgByCluster(cluster)
+	return ok && org.Organization != nil && org.Spec.Personal && workspace == tenancy.DefaultWorkspaceOf(org.Organization)
 }
 
 // ready waits until kcp reports the Workspace Ready.

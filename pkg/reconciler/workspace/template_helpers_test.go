@@ -8,26 +8,21 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
-	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	conditionsv1alpha1 "github.com/kcp-dev/sdk/apis/third_party/conditions/apis/conditions/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/yaml"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
-	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/workspace"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
@@ -39,12 +34,10 @@ const (
 	crdManifest     = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: gadgets}}`
 )
 
-// templated is a fake kcp with one Workspace and a template.
+// templated is a kcp with one Workspace and a template.
 type templated struct {
-	ws       *kcptenancyv1alpha1.Workspace
-	clock    *clocktesting.FakePassiveClock
+	*kcp
 	template *workspace.Template
-	work     controller.Func
 
 	mu       sync.Mutex
 	bindings map[string]*kcpapisv1alpha2.APIBinding
@@ -59,12 +52,9 @@ type templated struct {
 
 func newTemplated(t *testing.T, manifests ...string) *templated {
 	k := &templated{
-		ws: &kcptenancyv1alpha1.Workspace{}, clock: clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0)),
-		bindings: map[string]*kcpapisv1alpha2.APIBinding{}, refuse: map[string]error{}, onApply: func(*unstructured.Unstructured) {},
+		kcp: newKCP(t), bindings: map[string]*kcpapisv1alpha2.APIBinding{}, refuse: map[string]error{}, onApply: func(*unstructured.Unstructured) {},
 	}
-	k.ws.Name, k.ws.UID, k.ws.ResourceVersion, k.ws.Generation = uuid, "uid", "1", 2
-	k.ws.Annotations = map[string]string{"kcp.io/cluster": "org1"}
-	k.ws.Spec.Cluster, k.ws.Status.Phase = "ws1", kcpcorev1alpha1.LogicalClusterPhaseReady
+	k.ws.Status.Phase, k.missing = kcpcorev1alpha1.LogicalClusterPhaseReady, 0
 	var objects []*unstructured.Unstructured
 	for _, m := range manifests {
 		o := &unstructured.Unstructured{}
@@ -73,39 +63,15 @@ func newTemplated(t *testing.T, manifests ...string) *templated {
 	}
 	list := func(string) []*kcpapisv1alpha2.APIBinding { return slices.Collect(maps.Values(k.bindings)) }
 	k.template = workspace.NewTemplate(workspace.TemplateConfig{
-		Clock: k.clock, Objects: objects, Bindings: list, Apply: k.apply,
+		Clock: k.Clock, Objects: objects, Bindings: list, Apply: k.apply,
 		UpdateBinding: func(_ context.Context, _ string, b *kcpapisv1alpha2.APIBinding) error {
 			k.note(fmt.Sprintf("update APIBinding %s to %d claims", b.Name, len(b.Spec.PermissionClaims)))
 			k.bindings[b.Name] = b
 			return nil
 		},
 	})
-	k.work = workspace.New(workspace.Config{
-		Clock: k.clock, RightsClock: k.clock,
-		Cache: workspace.Cache{
-			Namespace:     func(string, string) (*corev1.Namespace, bool) { return tenancy.Namespace(), true },
-			AccessMissing: func(controller.Key) int { return 0 },
-		},
-		Roles: workspace.RolesCache{
-			Bindings: list, ClusterRoles: func(string) []*rbacv1.ClusterRole { return nil },
-			MemberResources: func(string, *kcpapisv1alpha2.APIBinding) []string { return nil },
-		},
-		Workspaces: workspace.Workspaces{
-			Get: func(controller.Key) (*kcptenancyv1alpha1.Workspace, bool) { return k.ws, true },
-			Patch: func(_ context.Context, _ controller.Key, patch []byte, _ string) error {
-				k.ws = kcptest.Patched(t, k.ws, patch)
-				return nil
-			},
-		},
-		Clusters: workspace.Clusters{Deactivated: func(string) bool { return false }},
-		Content: workspace.Content{
-			ApplyNamespace:   func(context.Context, string, *corev1.Namespace) error { return nil },
-			KeepClusterRoles: func(context.Context, string, []tenancy.RBAC, []tenancy.RBAC) error { return nil },
-		},
-		Bindings: tenancy.Bindings{Held: list},
-		Policy:   &policy{inPlace: true},
-		Template: k.template,
-	})
+	k.more = func(c *workspace.Config) { c.Roles.Bindings, c.Template = list, k.template }
+	k.running = k.reconciler()
 	return k
 }
 
@@ -169,7 +135,7 @@ func (k *templated) bind() {
 func (k *templated) pass(t *testing.T) ([]string, controller.Result, error) {
 	t.Helper()
 	k.log = nil
-	result, err := k.work(t.Context(), controller.Key{Cluster: "org1", Name: uuid})
+	result, err := k.kcp.pass(t)
 	return k.log, result, err
 }
 

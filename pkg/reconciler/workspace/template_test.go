@@ -65,8 +65,8 @@ func TestTemplate_isAppliedAgain(t *testing.T) {
 		want []string
 	}{
 		"when nothing happened":           {func(*templated) {}, nil},
-		"with a resync":                   {func(k *templated) { k.clock.SetTime(k.clock.Now().Add(10 * time.Minute)) }, all},
-		"not yet before one":              {func(k *templated) { k.clock.SetTime(k.clock.Now().Add(5 * time.Minute)) }, nil},
+		"with a resync":                   {func(k *templated) { k.Clock.SetTime(k.Clock.Now().Add(10 * time.Minute)) }, all},
+		"not yet before one":              {func(k *templated) { k.Clock.SetTime(k.Clock.Now().Add(5 * time.Minute)) }, nil},
 		"after the Workspace was another": {func(k *templated) { k.template.Forget("ws1") }, all},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -239,7 +239,7 @@ func TestTemplate_aFailureThatPassesDoesNotTakeReadyAway(t *testing.T) {
 			t.Parallel()
 			k := convergedTemplate(t, widgetManifest, bindingManifest)
 			k.refuse["Widget hello"] = err
-			k.clock.SetTime(k.clock.Now().Add(time.Hour))
+			k.Clock.SetTime(k.Clock.Now().Add(time.Hour))
 			_, _, got := k.pass(t)
 			require.ErrorIs(t, got, controller.ErrRetry)
 			require.True(t, tenancy.WorkspaceOf("", k.ws).Ready())
