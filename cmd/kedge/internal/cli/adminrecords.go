@@ -28,15 +28,19 @@ func (t *tenantFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&t.workspace, "workspace", "w", "", "UUID of a workspace")
 }
 
-// resolve replaces the name of the organization by its UUID.
-func (d *admin) resolve(ctx context.Context, s *session, t *tenantFlags) (err error) {
+// open opens the session, and replaces the name of the organization by its UUID.
+func (d *admin) open(ctx context.Context, t *tenantFlags) (client.Admin, error) {
+	s, err := d.session(ctx)
+	if err != nil {
+		return client.Admin{}, err
+	}
 	if t.workspace != "" && !isUUID(t.workspace) {
-		return fmt.Errorf("--workspace: give the UUID of a workspace, not %q; %w", t.workspace, errUsage)
+		return client.Admin{}, fmt.Errorf("--workspace: give the UUID of a workspace, not %q; %w", t.workspace, errUsage)
 	}
 	if t.org != "" {
 		t.org, err = d.orgs.name(ctx, s.api.Admin().Orgs(), t.org)
 	}
-	return err
+	return s.api.Admin(), err
 }
 
 func (d *admin) auditCommand() *cobra.Command {
@@ -52,19 +56,16 @@ and platform admins. It has the events that admins of an organization are not sh
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
-			s, err := d.session(ctx)
+			api, err := d.open(ctx, &in)
 			if err != nil {
-				return err
-			}
-			if err := d.resolve(ctx, s, &in); err != nil {
 				return err
 			}
 			query := f.at(d.Clock.Now())
 			query.Workspace = in.workspace
 			if mediaType := auditExport(f.output.value); mediaType != "" {
-				return s.api.Admin().ExportAudit(ctx, in.org, query, mediaType, d.Out)
+				return api.ExportAudit(ctx, in.org, query, mediaType, d.Out)
 			}
-			events := s.api.Admin().Audit(ctx, in.org, query)
+			events := api.Audit(ctx, in.org, query)
 			if f.output.isTable() {
 				events = flat(events, func(e *rest.AdminAuditEvent) (err error) {
 					e.Raw, err = flatten(e.AuditEvent, map[string]any{"org": e.Org, "peer": e.Peer, "issuer": e.Issuer, "session": e.Session})
@@ -100,11 +101,8 @@ days of one, as kedge usage shows them to its admins.`,
 			if in.org == "" && (in.workspace != "" || cmd.Flags().Changed("step")) {
 				return fmt.Errorf("%s: --workspace and --step need --org; %w", cmd.CommandPath(), errUsage)
 			}
-			s, err := d.session(ctx)
+			api, err := d.open(ctx, &in)
 			if err != nil {
-				return err
-			}
-			if err := d.resolve(ctx, s, &in); err != nil {
 				return err
 			}
 			query := client.AdminUsageQuery{Org: in.org, Workspace: in.workspace}
@@ -113,9 +111,9 @@ days of one, as kedge usage shows them to its admins.`,
 				query.Step = step.value
 			}
 			if output.value == "csv" {
-				return s.api.Admin().ExportUsage(ctx, query, d.Out)
+				return api.ExportUsage(ctx, query, d.Out)
 			}
-			items := s.api.Admin().Usage(ctx, query)
+			items := api.Usage(ctx, query)
 			if output.isTable() {
 				items = flat(items, func(i *rest.AdminUsageItem) (err error) {
 					i.Raw, err = flattenUsage(i.UsageItem, map[string]any{
@@ -159,19 +157,16 @@ a workspace were the same. Deleted workspaces are billed until they are purged.`
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
-			s, err := d.session(ctx)
+			api, err := d.open(ctx, &in)
 			if err != nil {
-				return err
-			}
-			if err := d.resolve(ctx, s, &in); err != nil {
 				return err
 			}
 			query.Org, query.Workspace = in.org, in.workspace
 			query.From, query.To = since.before(d.Clock.Now()), until.before(d.Clock.Now())
 			if output.value == "csv" {
-				return s.api.Admin().ExportBilling(ctx, query, d.Out)
+				return api.ExportBilling(ctx, query, d.Out)
 			}
-			raw, err := listed(s.api.Admin().Billing(ctx, query))
+			raw, err := listed(api.Billing(ctx, query))
 			if err != nil {
 				return err
 			}
@@ -214,14 +209,11 @@ admins.`,
 			if in.org == "" {
 				return fmt.Errorf("%s needs --org; %w", cmd.CommandPath(), errUsage)
 			}
-			s, err := d.session(ctx)
+			api, err := d.open(ctx, &in)
 			if err != nil {
 				return err
 			}
-			if err := d.resolve(ctx, s, &in); err != nil {
-				return err
-			}
-			return d.printAccess(ctx, asAuditor{s.api.Admin(), in}, at.before(d.Clock.Now()), output)
+			return d.printAccess(ctx, asAuditor{api, in}, at.before(d.Clock.Now()), output)
 		},
 	}
 	in.add(cmd)

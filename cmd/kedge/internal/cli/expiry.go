@@ -61,20 +61,12 @@ func (m *members) setExpiryCommand() *cobra.Command {
 least a minute, or never. From then on it gives nothing, and the hub removes it.`,
 		Example: "  " + m.command + " set-expiry bob 30d\n  " + m.command + " set-expiry bob 2030-01-31T18:00:00Z\n  " +
 			m.command + " set-expiry bob never",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return fmt.Errorf("%s needs the name of a member and when the membership ends; %w", cmd.CommandPath(), errUsage)
-			}
-			if _, err := parseEnd(args[1], time.Now()); err != nil {
-				return fmt.Errorf("invalid end %q: %w; %w", args[1], err, errUsage)
-			}
-			return nil
-		},
+		Args: memberAnd("end", "when the membership ends", func(end string) error {
+			_, err := parseEnd(end, time.Now())
+			return err
+		}),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkPerson(args[0]); err != nil {
-				return err
-			}
-			all, t, err := m.all(cmd.Context())
+			all, t, err := m.named(cmd, args[0])
 			if err != nil {
 				return err
 			}

@@ -155,10 +155,7 @@ role changes nothing and is no error; to change a role, use set-role.`,
 		Example: "  kedge users search bob\n  " + m.command + " add bob\n  " + m.command + " add bob --role admin",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			user := args[0]
-			if err := checkPerson(user); err != nil {
-				return err
-			}
-			all, t, err := m.all(cmd.Context())
+			all, t, err := m.named(cmd, user)
 			if err != nil {
 				return err
 			}
@@ -209,6 +206,28 @@ func (m *members) notAdded(err error, t target, user, as string) error {
 	return err
 }
 
+// named opens the session for a command about one person.
+func (m *members) named(cmd *cobra.Command, user string) (client.Members, target, error) {
+	if err := checkPerson(user); err != nil {
+		return client.Members{}, target{}, err
+	}
+	return m.all(cmd.Context())
+}
+
+// memberAnd checks the arguments of a command that takes the name of a member and a value. noun is that of
+// the value, what describes it.
+func memberAnd(noun, what string, check func(string) error) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 2 {
+			return fmt.Errorf("%s needs the name of a member and %s; %w", cmd.CommandPath(), what, errUsage)
+		}
+		if err := check(args[1]); err != nil {
+			return fmt.Errorf("invalid %s %q: %w; %w", noun, args[1], err, errUsage)
+		}
+		return nil
+	}
+}
+
 func (m *members) setRoleCommand() *cobra.Command {
 	var given grant
 	cmd := &cobra.Command{
@@ -216,20 +235,9 @@ func (m *members) setRoleCommand() *cobra.Command {
 		Aliases: []string{"set"}, ValidArgsFunction: inOrder(m.complete, completeRole(m.roleOf(""))),
 		Long:    "Set a member's role in the chosen " + m.noun + ": " + strings.Join(m.roleOf("").words, ", ") + ".",
 		Example: "  " + m.command + " set-role bob admin\n  " + m.command + " set-role bob member",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return fmt.Errorf("%s needs the name of a member and a role, %s; %w", cmd.CommandPath(), strings.Join(m.roleOf("").words, ", "), errUsage)
-			}
-			if err := m.roleOf("").Set(args[1]); err != nil {
-				return fmt.Errorf("invalid role %q: %w; %w", args[1], err, errUsage)
-			}
-			return nil
-		},
+		Args:    memberAnd("role", "a role, "+strings.Join(m.roleOf("").words, ", "), func(role string) error { return m.roleOf("").Set(role) }),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkPerson(args[0]); err != nil {
-				return err
-			}
-			all, t, err := m.all(cmd.Context())
+			all, t, err := m.named(cmd, args[0])
 			if err != nil {
 				return err
 			}
@@ -274,10 +282,7 @@ func (m *members) removeCommand() *cobra.Command {
 		Long:    "End somebody's membership in the chosen " + m.noun + ".",
 		Example: "  " + m.command + " remove bob",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkPerson(args[0]); err != nil {
-				return err
-			}
-			all, t, err := m.all(cmd.Context())
+			all, t, err := m.named(cmd, args[0])
 			if err != nil {
 				return err
 			}
