@@ -12,6 +12,7 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/wire"
 	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
@@ -46,6 +47,14 @@ type Deps struct {
 	// CreateTimeout limits the time that a request waits until what it made is Ready, and FollowTimeout
 	// the time that a write waits for the caches.
 	CreateTimeout, FollowTimeout time.Duration
+}
+
+// Begin begins a write that a rule permits, and reads its body.
+func Begin[T any](r *http.Request, rights httpmw.Rights, may func(tenancy.Scope) error) (by httpmw.Author, in T, err error) {
+	if by, err = rights.Begin(r, may); err == nil {
+		err = httpapi.Read(r, &in)
+	}
+	return by, in, err
 }
 
 // Views are the caches that several handlers read.

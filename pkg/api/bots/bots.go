@@ -127,12 +127,8 @@ func (h *Handler) answer(w http.ResponseWriter, code int, b *v1alpha1.Bot) error
 
 func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
-	by, err := h.Rights.Begin(r, func(s tenancy.Scope) error { return s.RequireWorkspaceAdmin("make bots") })
+	by, in, err := api.Begin[rest.CreateBotRequest](r, h.Rights, func(s tenancy.Scope) error { return s.RequireWorkspaceAdmin("make bots") })
 	if err != nil {
-		return err
-	}
-	var in rest.CreateBotRequest
-	if err := httpapi.Read(r, &in); err != nil {
 		return err
 	}
 	role := v1alpha1.Role(in.Role)

@@ -12,7 +12,6 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/internal/idempotency"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
-	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
@@ -36,12 +35,8 @@ func mayRotate(c *httpmw.Caller, bot, token string) func(tenancy.Scope) error {
 // new one that nobody knew of.
 func (h *Handler) rotate(w http.ResponseWriter, r *http.Request) error {
 	scope, old := httpmw.ScopeOf(r), chi.URLParam(r, "token")
-	by, err := h.Rights.Begin(r, mayRotate(httpmw.CallerOf(r), chi.URLParam(r, "sa"), old))
+	by, in, err := api.Begin[rest.RotateBotTokenRequest](r, h.Rights, mayRotate(httpmw.CallerOf(r), chi.URLParam(r, "sa"), old))
 	if err != nil {
-		return err
-	}
-	var in rest.RotateBotTokenRequest
-	if err := httpapi.Read(r, &in); err != nil {
 		return err
 	}
 	grace, err := tenancy.CheckRotationGrace("gracePeriodSeconds", in.GracePeriodSeconds)

@@ -49,12 +49,8 @@ func (h *Handler) listTokens(w http.ResponseWriter, r *http.Request) error {
 
 func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
-	by, err := h.Rights.Begin(r, func(s tenancy.Scope) error { return s.RequireWorkspaceAdmin("issue tokens of bots") })
+	by, in, err := api.Begin[rest.IssueBotTokenRequest](r, h.Rights, func(s tenancy.Scope) error { return s.RequireWorkspaceAdmin("issue tokens of bots") })
 	if err != nil {
-		return err
-	}
-	var in rest.IssueBotTokenRequest
-	if err := httpapi.Read(r, &in); err != nil {
 		return err
 	}
 	if in.Name != "" {

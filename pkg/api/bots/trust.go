@@ -82,12 +82,8 @@ func noSuchTrust() error { return errs.New(errs.NotFound, "this bot has no trust
 // a change of the Organization, as a higher role is.
 func (h *Handler) addTrust(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
-	by, err := h.Rights.Begin(r, func(s tenancy.Scope) error { return s.RequireWorkspaceAdmin("let bots trust jobs") })
+	by, in, err := api.Begin[rest.AddBotTrustRequest](r, h.Rights, func(s tenancy.Scope) error { return s.RequireWorkspaceAdmin("let bots trust jobs") })
 	if err != nil {
-		return err
-	}
-	var in rest.AddBotTrustRequest
-	if err := httpapi.Read(r, &in); err != nil {
 		return err
 	}
 	key, _, err := idempotency.Key(r)

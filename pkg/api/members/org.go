@@ -20,12 +20,8 @@ import (
 )
 
 func (h *Handler) addToOrg(w http.ResponseWriter, r *http.Request) error {
-	by, err := h.Rights.Begin(r, func(s tenancy.Scope) error { return s.RequireOrgAdmin("add members") })
+	by, in, err := api.Begin[rest.AddOrgMemberRequest](r, h.Rights, func(s tenancy.Scope) error { return s.RequireOrgAdmin("add members") })
 	if err != nil {
-		return err
-	}
-	var in rest.AddOrgMemberRequest
-	if err := httpapi.Read(r, &in); err != nil {
 		return err
 	}
 	role := v1alpha1.Role(in.Role)
@@ -41,12 +37,8 @@ func (h *Handler) addToOrg(w http.ResponseWriter, r *http.Request) error {
 
 func (h *Handler) changeInOrg(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
-	by, err := h.Rights.Begin(r, func(s tenancy.Scope) error { return s.RequireOrgAdmin("change members") })
+	by, in, err := api.Begin[rest.UpdateOrgMemberRequest](r, h.Rights, func(s tenancy.Scope) error { return s.RequireOrgAdmin("change members") })
 	if err != nil {
-		return err
-	}
-	var in rest.UpdateOrgMemberRequest
-	if err := httpapi.Read(r, &in); err != nil {
 		return err
 	}
 	role, given, err := roleIn(in.Role)

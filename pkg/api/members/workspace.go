@@ -6,6 +6,7 @@ import (
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
@@ -15,12 +16,8 @@ import (
 
 // addToWorkspace takes people who need not be members of the Org.
 func (h *Handler) addToWorkspace(w http.ResponseWriter, r *http.Request) error {
-	by, err := h.Rights.Begin(r, func(s tenancy.Scope) error { return s.RequireWorkspaceManager("add members") })
+	by, in, err := api.Begin[rest.AddWorkspaceMemberRequest](r, h.Rights, func(s tenancy.Scope) error { return s.RequireWorkspaceManager("add members") })
 	if err != nil {
-		return err
-	}
-	var in rest.AddWorkspaceMemberRequest
-	if err := httpapi.Read(r, &in); err != nil {
 		return err
 	}
 	role, roles := v1alpha1.Role(in.Role), converted(in.Roles)
@@ -44,12 +41,8 @@ func (h *Handler) addToWorkspace(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (h *Handler) changeInWorkspace(w http.ResponseWriter, r *http.Request) error {
-	by, err := h.Rights.Begin(r, func(s tenancy.Scope) error { return s.RequireWorkspaceManager("change members") })
+	by, in, err := api.Begin[rest.UpdateWorkspaceMemberRequest](r, h.Rights, func(s tenancy.Scope) error { return s.RequireWorkspaceManager("change members") })
 	if err != nil {
-		return err
-	}
-	var in rest.UpdateWorkspaceMemberRequest
-	if err := httpapi.Read(r, &in); err != nil {
 		return err
 	}
 	var e tenancy.MemberEdit

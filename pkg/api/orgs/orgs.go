@@ -188,12 +188,8 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request) error {
 
 func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
-	by, err := h.Rights.Begin(r, func(s tenancy.Scope) error { return s.RequireOrgAdmin("change it") })
+	by, in, err := api.Begin[rest.UpdateOrgRequest](r, h.Rights, func(s tenancy.Scope) error { return s.RequireOrgAdmin("change it") })
 	if err != nil {
-		return err
-	}
-	var in rest.UpdateOrgRequest
-	if err := httpapi.Read(r, &in); err != nil {
 		return err
 	}
 	edits, intent, err := editsOf(in)

@@ -18,7 +18,6 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/internal/idempotency"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
-	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
@@ -50,12 +49,8 @@ func texts(claims []rest.GroupResource) (all []string) {
 
 func (h *Handler) enable(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
-	by, err := h.Rights.Begin(r, func(s tenancy.Scope) error { return s.RequireWorkspaceAdmin("enable providers") })
+	by, in, err := api.Begin[rest.EnableProviderRequest](r, h.Rights, func(s tenancy.Scope) error { return s.RequireWorkspaceAdmin("enable providers") })
 	if err != nil {
-		return err
-	}
-	var in rest.EnableProviderRequest
-	if err := httpapi.Read(r, &in); err != nil {
 		return err
 	}
 	dryRun, err := flag(r, "dryRun")

@@ -113,12 +113,8 @@ func (h *Handler) asCreator(r *http.Request, uuid string) rest.Workspace {
 
 func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
-	by, err := h.Rights.Begin(r, tenancy.Scope.RequireWorkspaceCreation)
+	by, in, err := api.Begin[rest.CreateWorkspaceRequest](r, h.Rights, tenancy.Scope.RequireWorkspaceCreation)
 	if err != nil {
-		return err
-	}
-	var in rest.CreateWorkspaceRequest
-	if err := httpapi.Read(r, &in); err != nil {
 		return err
 	}
 	end, err := h.endIn(in.ExpiresAt)
