@@ -48,6 +48,13 @@ func newEtcd(t *testing.T) *keeper { return newEtcdIn(t, t.TempDir()) }
 // newEtcdIn is newEtcd in a folder of kcp.
 func newEtcdIn(t *testing.T, dir string) *keeper {
 	t.Helper()
+	_, k := newServerIn(t, dir)
+	return k
+}
+
+// newServerIn is newEtcdIn with the Server that makes snapshots of the etcd, and has no kcp.
+func newServerIn(t *testing.T, dir string) (*Server, *keeper) {
+	t.Helper()
 	client, peer := freePorts(t)
 	o := etcdoptions.NewOptions(dir)
 	o.Enabled, o.ClientPort, o.PeerPort, o.QuotaBackendBytes = true, strconv.Itoa(client), strconv.Itoa(peer), testLimit
@@ -58,11 +65,11 @@ func newEtcdIn(t *testing.T, dir string) *keeper {
 	ctx, stop := context.WithCancel(context.Background())
 	require.NoError(t, startEtcd(ctx, etcd))
 	t.Cleanup(func() { stop(); awaitStopped(etcd) })
-	s := &Server{options: Options{EtcdClientPort: client, EtcdQuota: testQuota}, maintained: newMaintained(), copying: newCopying()}
+	s := &Server{options: Options{Dir: dir, EtcdClientPort: client, EtcdQuota: testQuota}, maintained: newMaintained(), copying: newCopying()}
 	k, err := s.newKeeper(o.Directory)
 	require.NoError(t, err)
 	k.limit = testLimit
-	return k
+	return s, k
 }
 
 func (k *keeper) put(t *testing.T, key string, size int) error {
