@@ -90,11 +90,16 @@ func (k *keeper) fill(t *testing.T, name func(int) string) {
 	require.Fail(t, "etcd took it all")
 }
 
-// start runs the keeper until the test ends. usage returns a measurement that began after the call.
-func (k *keeper) start(t *testing.T) (usage func() storage.Usage) {
+// start runs the keeper until the test ends. usage returns a measurement that began after the call, and first has the
+// first one, before which the keeper has done nothing.
+func (k *keeper) start(t *testing.T) (usage func() storage.Usage, first <-chan storage.Usage) {
 	t.Helper()
-	last := make(chan storage.Usage, 1)
+	last, begin := make(chan storage.Usage, 1), make(chan storage.Usage, 1)
 	k.measured = func(_ context.Context, u storage.Usage) {
+		select {
+		case begin <- u:
+		default:
+		}
 		select {
 		case <-last:
 		default:
@@ -113,7 +118,7 @@ func (k *keeper) start(t *testing.T) (usage func() storage.Usage) {
 		}
 		<-last
 		return <-last
-	}
+	}, begin
 }
 
 // awaitUse waits until etcd writes and uses less than limit bytes. It writes meanwhile, as kcp does all the
@@ -142,8 +147,8 @@ func TestKeeper_healsNoSpaceOfAHotKey(t *testing.T) {
 	m, err := k.measure(t.Context())
 	require.NoError(t, err)
 	require.True(t, m.noSpace)
-	usage := k.start(t)
-	require.True(t, usage().Refuses)
+	usage, first := k.start(t)
+	require.True(t, (<-first).Refuses)
 	require.Eventually(t, func() bool { return k.put(t, "ending", 10) == nil }, long, 50*time.Millisecond)
 	k.awaitUse(t, usage, 4*mib)
 	for _, key := range []string{"kept", "hot", "ending"} {
@@ -160,7 +165,7 @@ func TestKeeper_healsNoSpaceOfAHotKey(t *testing.T) {
 func TestKeeper_compactsHistoryBySize(t *testing.T) {
 	t.Parallel()
 	k := newEtcd(t)
-	usage := k.start(t)
+	usage, _ := k.start(t)
 	ticker := time.NewTicker(200 * time.Millisecond)
 	defer ticker.Stop()
 	for range 3 * testLimit / mib {
@@ -177,7 +182,7 @@ func TestKeeper_waitsForDeletionsWhereTheObjectsThemselvesFillEtcd(t *testing.T)
 	t.Parallel()
 	k := newEtcd(t)
 	k.fill(t, func(n int) string { return fmt.Sprint("object", n) })
-	usage := k.start(t)
+	usage, _ := k.start(t)
 	// Each write is of a new key. To write one key again makes history, and its compaction makes room for
 	// the next write: the refusals would come and go for ever.
 	more := 0
