@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"filippo.io/age"
@@ -296,10 +297,23 @@ func fetch(ctx context.Context, c Config, name string, out, notes io.Writer, rec
 		}
 		_ = answer.Body.Close()
 		if err == nil || name == "-" || attempt == maxAttempts || !errors.Is(err, errPasses) {
-			return answer.Trailer, err
+			return answer.Trailer, explained(err, name)
 		}
 		fmt.Fprintf(notes, "%v; it begins again\n", err)
 	}
+}
+
+// explained says what to do about a disk that has no room for a backup. Everything that the hub says is text, so this
+// disk is that of the operator.
+func explained(err error, name string) error {
+	switch {
+	case !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT):
+		return err
+	case name == "-":
+		return fmt.Errorf("there is no room for the backup: %w; what was written is none: remove it, and repeat this with more room", err)
+	}
+	return fmt.Errorf("%s has no room for the backup: %w; nothing of it is left there: make room, such as by removing old backups, "+
+		"or name another place", filepath.Dir(name), err)
 }
 
 // patience is how long the hub has to begin its answer.
@@ -320,8 +334,29 @@ func askForBackup(ctx context.Context, c Config) (*http.Response, error) {
 	return nil, fmt.Errorf("the running hub says: %s", cmp.Or(strings.TrimSpace(string(text)), answer.Status))
 }
 
+// remembering remembers why it could not be written to: age has the reason as a text.
+type remembering struct {
+	to     io.Writer
+	failed error
+}
+
+// Write implements io.Writer.
+func (r *remembering) Write(raw []byte) (int, error) {
+	n, err := r.to.Write(raw)
+	r.failed = cmp.Or(r.failed, err)
+	return n, err
+}
+
 // receive writes an archive as it is stored. It fails if the hub did not send all of it.
 func receive(answer *http.Response, to io.Writer, recipients []age.Recipient) error {
+	stored := &remembering{to: to}
+	if err := seal(answer, stored, recipients); stored.failed == nil {
+		return err
+	}
+	return stored.failed
+}
+
+func seal(answer *http.Response, to io.Writer, recipients []age.Recipient) error {
 	seal, err := backup.Seal(to, recipients)
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -225,6 +226,30 @@ func TestBackup_endsWithItsReader(t *testing.T) {
 	b.running.Lock()
 	defer b.running.Unlock()
 	require.True(t, b.sent.Time.IsZero())
+}
+
+// A file on a full disk is in test/e2e.
+func TestBackup_saysWhatToDoAboutAFullDisk(t *testing.T) {
+	t.Parallel()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skipf("there is no disk that is always full: %v", err)
+	}
+	defer func() { _ = full.Close() }()
+	identity, err := age.GenerateX25519Identity()
+	require.NoError(t, err)
+	for _, recipients := range [][]string{nil, {identity.Recipient().String()}} {
+		c := verifying(t)
+		r, size := storeOf(1 << 20)
+		b := newSaved(t, c, r, size)
+		serving(t, c, b.mux().ServeHTTP)
+		err := Backup(t.Context(), c, BackupOptions{To: "-", EncryptTo: recipients}, full, io.Discard)
+		require.ErrorIs(t, err, syscall.ENOSPC)
+		require.ErrorContains(t, err, "what was written is none: remove it, and repeat this with more room")
+		b.running.Lock()
+		require.Zero(t, testutil.CollectAndCount(b), "it was not stored")
+		b.running.Unlock()
+	}
 }
 
 func TestBackup_saysWhyThereIsNone(t *testing.T) {

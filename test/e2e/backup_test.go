@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -35,4 +36,52 @@ func startRestored(t *testing.T, file string, port int) *hub {
 	h := startHub(t, dir, port)
 	require.NotEmpty(t, reportOf(t, h).Unknown)
 	return h
+}
+
+// backsUpElsewhere makes backups while the disk of the hub is full. One to another disk is whole. One to a disk that is
+// full, or becomes full meanwhile, fails, and leaves nothing that a restore takes.
+func (h *hub) backsUpElsewhere(t *testing.T) {
+	t.Helper()
+	small := ownDisk(t, "64k")
+	old := filepath.Join(small, "old")
+	require.NoError(t, os.WriteFile(old, []byte("the one before"), 0o600))
+	backup := func(to string) (string, error) {
+		out, err := exec.CommandContext(t.Context(), h.program, "backup", "--data-dir", h.dir, to).CombinedOutput()
+		return string(out), err
+	}
+	refused := func() {
+		t.Helper()
+		for _, to := range []string{small, filepath.Join(small, "new"), old} {
+			out, err := backup(to)
+			require.Error(t, err, out)
+			require.Contains(t, out, small+" has no room for the backup: ")
+			require.Contains(t, out, "make room, such as by removing old backups, or name another place")
+		}
+	}
+	// It is full before the end.
+	refused()
+	files, err := os.ReadDir(small)
+	require.NoError(t, err)
+	require.Len(t, files, 1, "what is half is gone")
+	kept, err := os.ReadFile(old)
+	require.NoError(t, err)
+	require.Equal(t, "the one before", string(kept))
+
+	// The shell has made the file, and nobody but the operator can remove it.
+	cut := filepath.Join(small, "cut")
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", `"$0" backup --data-dir "$1" - > "$2"`, h.program, h.dir, cut).CombinedOutput()
+	require.Error(t, err, "%s", out)
+	require.Contains(t, string(out), "what was written is none: remove it")
+	said, err := restores(t, cut, "--data-dir", filepath.Join(t.TempDir(), "none"), "--accept-lost-history")
+	require.Error(t, err)
+	require.Contains(t, said, "read the backup: ")
+	// It is full from the start.
+	refused()
+
+	elsewhere := filepath.Join(t.TempDir(), "backup")
+	said, err = backup(elsewhere)
+	require.NoError(t, err, said)
+	require.NotContains(t, said, "tell the hub")
+	said, err = restores(t, elsewhere, "--data-dir", filepath.Join(t.TempDir(), "data"), "--accept-lost-history")
+	require.NoError(t, err, said)
 }

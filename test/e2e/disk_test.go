@@ -22,11 +22,11 @@ import (
 const diskSize = "512m"
 
 // Another program fills the disk during creates. The hub keeps running, answers reads, refuses growth
-// and changes with the reason, carries out every ending, and continues when there is room. Nothing
-// acknowledged is lost.
+// and changes with the reason, carries out every ending, can be backed up to another disk, and continues when there is
+// room. Nothing acknowledged is lost.
 func TestFullDisk_carriesOutEndingsAndLosesNothing(t *testing.T) {
 	t.Parallel()
-	dir := ownDisk(t)
+	dir := ownDisk(t, diskSize)
 	h := startHub(t, dir, freePort(t), "--default-org-quota", "10000")
 	tenant := newTenant(t, h)
 	people := framework.People()
@@ -41,6 +41,7 @@ func TestFullDisk_carriesOutEndingsAndLosesNothing(t *testing.T) {
 
 	tenant.refuses(t, "is used, and only what takes rights or space away is written", tenant.growth(newcomer), tenant.changes())
 	tenant.reads(t)
+	h.backsUpElsewhere(t)
 	h.floor(t, "[-]disk not ready: ", "only what takes rights or space away is written")
 	tenant.ends(t)
 
@@ -64,10 +65,10 @@ func TestFullDisk_carriesOutEndingsAndLosesNothing(t *testing.T) {
 }
 
 // ownDisk mounts a small disk in memory for the test.
-func ownDisk(t *testing.T) string {
+func ownDisk(t *testing.T, size string) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+diskSize); err != nil {
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
 		t.Skipf("a disk that may be filled cannot be mounted, which takes root: %v; what can be tested without is in pkg/server and pkg/kcp/embedded", err)
 	}
 	t.Cleanup(func() { require.NoError(t, syscall.Unmount(dir, syscall.MNT_DETACH)) })

@@ -259,7 +259,7 @@ func TestFullEtcd_refusesGrowthAndHealsByDeletions(t *testing.T) {
 // Between the floors of the disk nothing grows, and everything else works.
 func TestNearlyFullDisk_refusesGrowthOnly(t *testing.T) {
 	t.Parallel()
-	dir := ownDisk(t)
+	dir := ownDisk(t, diskSize)
 	h := startHub(t, dir, freePort(t))
 	s := newTenant(t, h)
 	free, size, err := disk.Usage(dir)
