@@ -84,7 +84,7 @@ func (s *defaultWorkspace) Reconcile(ctx context.Context, u *v1alpha1.User) (con
 		return controller.Result{Message: "the registration waits for approval"}, nil
 	}
 	org, ok := s.org(u.Status.PersonalOrg)
-	if !ok && meta.FindStatusCondition(u.Status.Conditions, s.Condition()) != nil {
+	if !ok && u.Status.PersonalOrg != "" && meta.FindStatusCondition(u.Status.Conditions, s.Condition()) != nil {
 		// The cache may not have an Organization that was created a moment ago. In the first
 		// pass it never has.
 		if there, err := s.exists(ctx, u.Status.PersonalOrg); err != nil || !there {
