@@ -50,33 +50,21 @@ func NewController(d reconciler.Deps) *controller.Controller {
 }
 
 func configOf(d reconciler.Deps) Config {
-	stored, users := d.Objects(), d.Clusters.Users
+	stored := d.Objects()
 	return Config{
-		Clock: d.Settings.Clock, RightsClock: d.Settings.RightsClock, Grace: d.Settings.Deletion, Hold: d.Settings.Hold, PersonalOrgs: d.Settings.PersonalOrgs,
-		Billing: d.Settings.Billing,
-		Cache: Cache{
-			OrgsCreatedBy: d.Views.OrgsCreatedBy,
-			Org:           d.Views.Org,
-			SpareIn:       func(org string) string { return spareIn(d, org) },
-			OrgIn:         d.Views.OrgByCluster,
-			Workspace:     d.Views.Workspace,
-			OrgClusters:   func(user string) []string { return orgClusters(d.Views, user) },
-			Active: func(name string) bool {
-				u, _ := d.Views.ByName(name)
-				return tenancy.Active(u)
-			},
+		Objects: stored, Clock: d.Settings.Clock, RightsClock: d.Settings.RightsClock, Grace: d.Settings.Deletion, Hold: d.Settings.Hold,
+		PersonalOrgs: d.Settings.PersonalOrgs, Billing: d.Settings.Billing, UsersCluster: d.Clusters.Users, OrgsCluster: d.Clusters.Orgs,
+		Views: d.Views, SpareIn: func(org string) string { return spareIn(d, org) }, Held: heldOf(d, stored.Memberships),
+		SoftDelete: func(ctx context.Context, org tenancy.Org, lastAdmin string) error {
+			requested := map[string]any{"deletionRequestedAt": tenancy.RequestedAt(d.Settings.RequestClock.Now())}
+			e := audit.Event{
+				ID: rand.Text(), Actor: audit.Actor{Kind: audit.ActorHub}, Action: "delete organization", Org: org.UUID(), Object: lastAdmin,
+				Facts: &audit.Facts{Reason: "lastAdminPurged"},
+			}
+			return d.Audit.Around(e, true, func() error {
+				return stored.Organizations.Merge(ctx, d.Clusters.Orgs, org.Organization, map[string]any{"status": requested}, "status")
+			})
 		},
-		Users: Users{
-			Get: stored.Users.ByKey,
-			Read: func(ctx context.Context, name string) (*v1alpha1.User, error) {
-				return stored.Users.Read(ctx, users, name)
-			},
-			Patch:  stored.Users.Commit,
-			Delete: func(ctx context.Context, u *v1alpha1.User) error { return stored.Users.DeleteUnchanged(ctx, users, u) },
-		},
-		Organizations:   organizationsOf(d),
-		Memberships:     membershipsOf(d),
-		CreateWorkspace: stored.Workspaces.CreateChild,
 		Purged: func(ctx context.Context, u *v1alpha1.User, counts map[string]int) {
 			d.Purged(ctx, audit.Event{Object: u.Name}, counts)
 		},
@@ -108,42 +96,13 @@ func orgClusters(v *views.Views, user string) (clusters []string) {
 	return clusters
 }
 
-func organizationsOf(d reconciler.Deps) Organizations {
-	stored, orgs := d.Objects().Organizations, d.Clusters.Orgs
-	return Organizations{
-		Create: func(ctx context.Context, o *v1alpha1.Organization) error { return stored.Create(ctx, orgs, o) },
-		Exists: func(ctx context.Context, uuid string) (bool, error) { return stored.Exists(ctx, orgs, uuid) },
-		SoftDelete: func(ctx context.Context, org tenancy.Org, lastAdmin string) error {
-			requested := map[string]any{"deletionRequestedAt": tenancy.RequestedAt(d.Settings.RequestClock.Now())}
-			e := audit.Event{
-				ID: rand.Text(), Actor: audit.Actor{Kind: audit.ActorHub}, Action: "delete organization", Org: org.UUID(), Object: lastAdmin,
-				Facts: &audit.Facts{Reason: "lastAdminPurged"},
-			}
-			return d.Audit.Around(e, true, func() error {
-				return stored.Merge(ctx, orgs, org.Organization, map[string]any{"status": requested}, "status")
-			})
-		},
-		Delete: func(ctx context.Context, uuid string) (gone bool, err error) {
-			o, ok, err := stored.Find(ctx, orgs, uuid)
-			if err != nil || !ok {
-				return err == nil, err
-			}
-			if !o.DeletionTimestamp.IsZero() {
-				return false, nil
-			}
-			return false, stored.Delete(ctx, orgs, o)
-		},
-	}
-}
-
-// membershipsOf activates the workspace of a soft-deleted Organization for the time of
-// a call.
-func membershipsOf(d reconciler.Deps) Memberships {
-	memberships := d.Objects().Memberships
+// heldOf activates the workspace of a soft-deleted Organization for the time of a call.
+func heldOf(d reconciler.Deps, memberships objects.Memberships) Held {
 	within := func(ctx context.Context, cluster string, do func() error) error {
 		return objects.Retryable(d.Freezer.Within(ctx, cluster, func() bool { return d.OrgDeactivated(cluster) }, do))
 	}
-	return Memberships{
+	return Held{
+		Clusters: func(user string) []string { return orgClusters(d.Views, user) },
 		List: func(ctx context.Context, cluster string) (list []*v1alpha1.Membership, err error) {
 			err = within(ctx, cluster, func() error {
 				list, err = memberships.List(ctx, cluster)

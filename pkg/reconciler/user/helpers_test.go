@@ -2,8 +2,10 @@ package user_test
 
 import (
 	"context"
-	"maps"
+	"encoding/json"
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,14 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/user"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/test/doubles/kcpfake"
 )
 
 const grace = 720 * time.Hour
@@ -30,27 +31,24 @@ var (
 	own = tenancy.PersonalOrgUUID("uid of alice")
 )
 
-// kcp is a fake kcp with the User alice.
+// kcp is a kcp with the User alice.
 type kcp struct {
+	*kcptest.KCP
+	kcptest.Calls
+	// user is the User at the end of the last pass. The next pass finds it as the test changed it.
+	user *v1alpha1.User
+	// stale is what the cache has of the User, if it is outdated.
+	stale *v1alpha1.User
 	// spares are the Workspaces in spare Organizations.
 	spares map[string]string
-	kcptest.Calls
-	user       *v1alpha1.User
-	clock      *clocktesting.FakePassiveClock
-	orgs       map[string]tenancy.Org
-	workspaces map[string]tenancy.Workspace
-	// held has the Memberships by the cluster of their Org.
-	held     map[string]map[string]v1alpha1.Membership
+	// clusters are those of the Orgs that have Memberships.
+	clusters []string
 	inactive map[string]bool
 	bare     bool
 	// billing is that of a new personal Org.
 	billing *v1alpha1.Billing
-	// unseen hides the Orgs from the cache; unknown is the error of reading an Org from
-	// kcp.
-	unseen  bool
-	unknown error
-	// now returns the User in kcp if the cache is outdated.
-	now func() (*v1alpha1.User, error)
+	// unseen hides the Orgs from the cache; unknown makes every read of an Org from kcp fail.
+	unseen, unknown bool
 	// withdrawn runs when the User is deleted, if it is not nil.
 	withdrawn func()
 	// hold is true while nothing is purged.
@@ -64,166 +62,186 @@ type kcp struct {
 	running controller.Func
 }
 
-func newKCP() *kcp {
+func newKCP(t *testing.T) *kcp {
+	t.Helper()
 	u := &v1alpha1.User{Spec: v1alpha1.UserSpec{DisplayName: "Alice", Issuer: "static", Subject: "alice", RBACIdentity: "alice", Registration: v1alpha1.RegistrationApproved}}
-	u.Name, u.UID, u.ResourceVersion, u.Generation = "alice", "uid of alice", "1", 1
-	u.CreationTimestamp = metav1.NewTime(began)
-	return &kcp{
-		user: u, clock: clocktesting.NewFakePassiveClock(began),
-		orgs: map[string]tenancy.Org{}, workspaces: map[string]tenancy.Workspace{},
-		held: map[string]map[string]v1alpha1.Membership{}, inactive: map[string]bool{},
+	u.Name, u.UID, u.CreationTimestamp = "alice", "uid of alice", metav1.NewTime(began)
+	k := &kcp{KCP: kcptest.New(t), user: u, inactive: map[string]bool{}}
+	k.Clock.SetTime(began)
+	k.FailBefore(func(in kcpfake.Request) error { return k.request(in, false) })
+	k.FailAfter(func(in kcpfake.Request) error { return k.request(in, true) })
+	k.store()
+	return k
+}
+
+// request counts the calls of the reconciler, before or after they are carried out.
+func (k *kcp) request(in kcpfake.Request, after bool) error {
+	var body struct{ Metadata metav1.ObjectMeta }
+	_ = json.Unmarshal(in.Body, &body)
+	what := map[string]string{
+		"delete users": "remove the user", "create organizations": "create org " + body.Metadata.Name, "patch organizations": "delete org " + in.Name,
+		"delete organizations": "remove org " + in.Name, "create workspaces": "create workspace " + body.Metadata.Name + " in " + in.Cluster,
+		"list memberships": "list " + in.Cluster, "patch memberships": "make " + in.Name + " admin", "delete memberships": "remove " + in.Name,
+	}[in.Verb+" "+in.Resource]
+	switch {
+	case in.Verb == "get" && in.Resource == "organizations" && k.unknown:
+		return apierrors.NewInternalError(kcptest.ErrDown)
+	case !after && in.Verb == "patch" && in.Resource == "users" && k.holds > 0 && !k.user.DeletionTimestamp.IsZero() && strings.Contains(string(in.Body), `"finalizers"`):
+		k.holds--
+		return apierrors.NewInternalError(kcptest.ErrDown)
+	case !after && in.Verb == "delete" && in.Resource == "users" && k.withdrawn != nil:
+		k.withdrawn()
+	case !after && in.Verb == "delete" && in.Resource == "organizations":
+		// The controller of Organizations removes it at once.
+		org, _ := k.Org(in.Name)
+		k.clusters = slices.DeleteFunc(k.clusters, func(cluster string) bool { return cluster == org.ClusterID })
+		org.Finalizers = nil
+		k.Put(kcptest.Orgs, org.Organization)
 	}
+	if what != "" && after == k.Late {
+		if err := k.Call(what, func() {}); err != nil {
+			return apierrors.NewInternalError(err)
+		}
+	}
+	return nil
+}
+
+// store has kcp keep the User as the test changed it.
+func (k *kcp) store() {
+	if k.user != nil && !equality.Semantic.DeepEqual(k.user, k.stored()) {
+		k.Put(kcptest.Users, k.user)
+		k.user = k.stored()
+	}
+}
+
+// stored is the User in kcp.
+func (k *kcp) stored() *v1alpha1.User {
+	u, _ := k.Caches.Users.Get(kcptest.Users, "alice")
+	return u
+}
+
+// Get and InCluster are those of a cache that has the stale User.
+func (k *kcp) Get(string, string) (*v1alpha1.User, bool) { return k.stale, true }
+
+func (k *kcp) InCluster(string) []*v1alpha1.User { return nil }
+
+// OrgsCreatedBy, Org and ByName are those of the views.
+func (k *kcp) OrgsCreatedBy(string) []string { return nil }
+
+func (k *kcp) Org(uuid string) (tenancy.Org, bool) {
+	if k.unseen {
+		return tenancy.Org{}, false
+	}
+	return k.KCP.Org(uuid)
+}
+
+func (k *kcp) ByName(name string) (*v1alpha1.User, bool) {
+	if k.inactive[name] {
+		return nil, false
+	}
+	return &v1alpha1.User{Spec: v1alpha1.UserSpec{Registration: v1alpha1.RegistrationApproved}}, true
 }
 
 // put creates a Ready Org. Each member has joined a minute after the previous one.
 func (k *kcp) put(uuid, cluster string, members ...*v1alpha1.Membership) {
 	o := tenancy.NewOrganization(uuid, uuid, "somebody")
-	o.UID = types.UID("uid of " + uuid)
 	o.Status.Phase = v1alpha1.PhaseReady
-	k.orgs[uuid] = tenancy.Org{Organization: o, ClusterID: cluster}
-	k.held[cluster] = map[string]v1alpha1.Membership{}
+	k.PutOrg(o, cluster)
+	k.clusters = append(k.clusters, cluster)
 	for i, m := range members {
-		m.UID, m.CreationTimestamp = types.UID("uid of "+m.Name), metav1.NewTime(began.Add(time.Duration(i)*time.Minute))
-		k.held[cluster][m.Name] = *m
+		m.CreationTimestamp = metav1.NewTime(began.Add(time.Duration(i) * time.Minute))
+		k.Put(cluster, m)
 	}
 }
+
+// edit changes an Org.
+func (k *kcp) edit(t *testing.T, uuid string, change func(o *v1alpha1.Organization)) {
+	t.Helper()
+	o := &v1alpha1.Organization{}
+	o.Name = uuid
+	kcptest.Change(t, k.KCP, kcptest.Orgs, o, change)
+}
+
+// has reports whether kcp has an Org.
+func (k *kcp) has(uuid string) bool {
+	_, ok := k.KCP.Org(uuid)
+	return ok
+}
+
+// discard removes an Org.
+func (k *kcp) discard(uuid string) {
+	o := &v1alpha1.Organization{}
+	o.Name = uuid
+	k.Remove(kcptest.Orgs, o)
+}
+
+// org is an Org in kcp.
+func (k *kcp) org(uuid string) tenancy.Org {
+	o, _ := k.KCP.Org(uuid)
+	return o
+}
+
+// workspaces are those in alice's Org.
+func (k *kcp) workspaces() []tenancy.Workspace { return k.Workspaces(own) }
 
 // members returns the Memberships in a cluster with their roles.
 func (k *kcp) members(cluster string) []string {
 	names := []string{}
-	for _, name := range slices.Sorted(maps.Keys(k.held[cluster])) {
-		names = append(names, name+" "+string(k.held[cluster][name].Spec.Role))
+	for _, m := range k.Caches.Memberships.InCluster(cluster) {
+		names = append(names, m.Name+" "+string(m.Spec.Role))
 	}
 	return names
 }
 
-func (k *kcp) config(t *testing.T) user.Config {
-	active := func(name string) bool { return !k.inactive[name] }
-	return user.Config{
-		Clock: k.clock, RightsClock: k.clock, Grace: grace, Hold: func() bool { return k.hold }, PersonalOrgs: !k.bare, Billing: k.billing,
-		Cache: user.Cache{
-			OrgsCreatedBy: func(string) []string { return nil },
-			Org:           func(uuid string) (tenancy.Org, bool) { o, ok := k.orgs[uuid]; return o, ok && !k.unseen },
-			SpareIn:       func(org string) string { return k.spares[org] },
-			OrgIn: func(cluster string) (tenancy.Org, bool) {
-				for _, o := range k.orgs {
-					if o.ClusterID == cluster {
-						return o, true
-					}
-				}
-				return tenancy.Org{}, false
-			},
-			Workspace:   func(_, uuid string) (tenancy.Workspace, bool) { ws, ok := k.workspaces[uuid]; return ws, ok },
-			OrgClusters: func(string) []string { return slices.Sorted(maps.Keys(k.held)) },
-			Active:      active,
+func (k *kcp) config() user.Config {
+	memberships := k.Stored.Memberships
+	config := user.Config{
+		Objects: k.Stored, Clock: k.Clock, RightsClock: k.Clock, Grace: grace, Hold: func() bool { return k.hold }, PersonalOrgs: !k.bare, Billing: k.billing,
+		UsersCluster: kcptest.Users, OrgsCluster: kcptest.Orgs, Views: k, SpareIn: func(org string) string { return k.spares[org] },
+		Held: user.Held{
+			Clusters: func(string) []string { return slices.Sorted(slices.Values(k.clusters)) },
+			List:     memberships.List, Promote: memberships.Promote, Delete: memberships.DeleteUnchanged,
 		},
-		Users: user.Users{
-			Get: func(controller.Key) (*v1alpha1.User, bool) { return k.user, k.user != nil },
-			Patch: func(_ context.Context, _ controller.Key, patch []byte, subresource string) error {
-				return k.patch(t, patch, subresource)
-			},
-			Read: func(context.Context, string) (*v1alpha1.User, error) {
-				if k.now != nil {
-					return k.now()
-				}
-				return k.user, nil
-			},
-			Delete: func(_ context.Context, u *v1alpha1.User) error {
-				return k.Call("remove the user", func() {
-					if k.withdrawn != nil {
-						k.withdrawn()
-					}
-					k.user = kcptest.Removed(k.user, u, k.clock.Now())
-				})
-			},
-		},
-		Organizations: user.Organizations{
-			Create: func(_ context.Context, o *v1alpha1.Organization) error {
-				return k.Call("create org "+o.Name, func() {
-					o.UID = types.UID("uid of " + o.Name)
-					k.orgs[o.Name] = tenancy.Org{Organization: o}
-				})
-			},
-			Exists: func(_ context.Context, uuid string) (bool, error) { _, ok := k.orgs[uuid]; return ok, k.unknown },
-			SoftDelete: func(_ context.Context, o tenancy.Org, _ string) error {
-				return k.Call("delete org "+o.Name, func() {
-					o.Organization = o.DeepCopy()
-					now := metav1.NewTime(k.clock.Now())
-					o.Status.DeletionRequestedAt = &now
-					k.orgs[o.Name] = o
-				})
-			},
-			Delete: func(_ context.Context, uuid string) (gone bool, err error) {
-				if _, ok := k.orgs[uuid]; !ok {
-					return true, nil
-				}
-				return false, k.Call("remove org "+uuid, func() {
-					delete(k.held, k.orgs[uuid].ClusterID)
-					delete(k.orgs, uuid)
-				})
-			},
-		},
-		Memberships: user.Memberships{
-			List: func(_ context.Context, cluster string) (list []*v1alpha1.Membership, err error) {
-				err = k.Call("list "+cluster, func() {
-					for _, m := range k.held[cluster] {
-						list = append(list, m.DeepCopy())
-					}
-				})
-				return list, err
-			},
-			Promote: func(_ context.Context, cluster string, m *v1alpha1.Membership) error {
-				return k.Call("make "+m.Name+" admin", func() {
-					changed := *m
-					changed.Spec.Role, changed.Spec.ExpiresAt = v1alpha1.RoleAdmin, nil
-					k.held[cluster][m.Name] = changed
-				})
-			},
-			Delete: func(_ context.Context, cluster string, m *v1alpha1.Membership) error {
-				return k.Call("remove "+m.Name, func() { delete(k.held[cluster], m.Name) })
-			},
-		},
-		CreateWorkspace: func(_ context.Context, cluster string, ws tenancy.Workspace) error {
-			return k.Call("create workspace "+ws.UUID+" in "+cluster, func() { k.workspaces[ws.UUID] = ws })
+		SoftDelete: func(ctx context.Context, org tenancy.Org, _ string) error {
+			requested := map[string]any{"deletionRequestedAt": metav1.NewTime(k.Clock.Now())}
+			return k.Stored.Organizations.Merge(ctx, kcptest.Orgs, org.Organization, map[string]any{"status": requested}, "status")
 		},
 		Purged: func(_ context.Context, _ *v1alpha1.User, counts map[string]int) { k.purged = append(k.purged, counts) },
 	}
+	if k.stale != nil {
+		config.Users.Cache = k
+	}
+	return config
 }
 
-// patch deletes a terminating object with its last finalizer, as kcp does.
-func (k *kcp) patch(t *testing.T, patch []byte, subresource string) error {
-	if k.user == nil {
-		return apierrors.NewNotFound(v1alpha1.SchemeGroupVersion.WithResource("users").GroupResource(), "alice")
-	}
-	changed := kcptest.Patched(t, k.user, patch)
-	if subresource == "" {
-		require.True(t, equality.Semantic.DeepEqual(k.user.Status, changed.Status), "metadata or spec, and status, never change in one")
-	}
-	if changed.Spec.DefaultCluster != k.user.Spec.DefaultCluster {
-		changed.Generation++
-	}
-	if kcptest.Gone(changed) && k.holds > 0 {
-		k.holds--
-		return kcptest.ErrDown
-	}
-	if k.user = changed; kcptest.Gone(changed) {
-		k.user = nil
-	}
-	return nil
-}
-
-// converge reconciles until nothing changes or a call fails, and returns the requeue delay.
-func (k *kcp) converge(t *testing.T) (time.Duration, error) {
+func (k *kcp) pass(t *testing.T) (controller.Result, error) {
 	t.Helper()
 	reconcile := k.running
 	if reconcile == nil {
-		reconcile = user.New(k.config(t))
+		reconcile = user.New(k.config())
 	}
-	key := controller.Key{Cluster: "users", Name: "alice"}
-	return k.Converge(t, func() (controller.Result, error) { return reconcile(t.Context(), key) }, func() any { return [...]any{k.user, len(k.Did)} })
+	k.store()
+	result, err := reconcile(t.Context(), controller.Key{Cluster: kcptest.Users, Name: "alice"})
+	k.user = k.stored()
+	return result, err
 }
 
-// converged calls settle and requires that it succeeds.
+// converge reconciles until nothing changes or a call fails, and returns the requeue delay. A pass that meets a
+// conflict is repeated.
+func (k *kcp) converge(t *testing.T) (time.Duration, error) {
+	t.Helper()
+	for range 50 {
+		before, did := k.user, len(k.Did)
+		result, err := k.pass(t)
+		if !errors.Is(err, controller.ErrRetry) && (err != nil || len(k.Did) == did && equality.Semantic.DeepEqual(before, k.user)) {
+			return result.RequeueAfter, err
+		}
+	}
+	require.Fail(t, "it never comes to an end", "%v", k.Did)
+	return 0, nil
+}
+
+// converged calls converge and requires that it succeeds.
 func (k *kcp) converged(t *testing.T) time.Duration {
 	t.Helper()
 	after, err := k.converge(t)
@@ -233,16 +251,14 @@ func (k *kcp) converged(t *testing.T) time.Duration {
 
 // deleted requests the deletion of the User.
 func (k *kcp) deleted(at time.Time) {
-	k.user = k.user.DeepCopy()
 	k.user.Status.DeletionRequestedAt = &metav1.Time{Time: at}
-	k.user.ResourceVersion += "+"
+	k.store()
 }
 
 // undeleted withdraws the deletion request.
 func (k *kcp) undeleted() {
-	k.user = k.user.DeepCopy()
 	k.user.Status.DeletionRequestedAt = nil
-	k.user.ResourceVersion += "-"
+	k.store()
 }
 
 func in(name, workspace string, role v1alpha1.Role) *v1alpha1.Membership {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/objects"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -17,9 +18,9 @@ type lifecycle struct {
 	grace time.Duration
 	hold  func() bool
 	clock clock.PassiveClock
-	// remove deletes just this version of the User: a request for deletion that was
-	// withdrawn is never carried out.
-	remove  func(ctx context.Context, u *v1alpha1.User) error
+	// users are in cluster.
+	users   objects.Repository[*v1alpha1.User]
+	cluster string
 	cascade *cascade
 }
 
@@ -36,7 +37,8 @@ func (s *lifecycle) Reconcile(ctx context.Context, u *v1alpha1.User) (controller
 	}
 	result, over := controller.InGrace("the account", tenancy.PurgeAt(requested, s.grace), s.clock.Now(), s.hold)
 	if over && hasFinalizer {
-		return result, s.remove(ctx, u)
+		// A request for deletion that was withdrawn is never carried out.
+		return result, s.users.DeleteUnchanged(ctx, s.cluster, u)
 	}
 	return result, nil
 }
@@ -46,15 +48,16 @@ func (s *lifecycle) Reconcile(ctx context.Context, u *v1alpha1.User) (controller
 // would have no admin left gets the longest-standing other member as admin, or is
 // soft-deleted.
 type cascade struct {
-	cache       Cache
-	memberships Memberships
 	// rightsClock is the time by which Memberships end.
 	rightsClock clock.PassiveClock
-	// softDeleteOrg requests the deletion of an Organization. deleteOrg deletes one; gone
-	// reports that kcp has removed it.
-	softDeleteOrg func(ctx context.Context, org tenancy.Org, lastAdmin string) error
-	deleteOrg     func(ctx context.Context, uuid string) (gone bool, err error)
-	purged        func(ctx context.Context, u *v1alpha1.User, counts map[string]int)
+	views       Views
+	held        Held
+	// orgs are in orgsCluster.
+	orgs        objects.Repository[*v1alpha1.Organization]
+	orgsCluster string
+	// softDelete requests the deletion of an Organization.
+	softDelete func(ctx context.Context, org tenancy.Org, lastAdmin string) error
+	purged     func(ctx context.Context, u *v1alpha1.User, counts map[string]int)
 	// reported prevents a second call of purged after the removal of the finalizer failed.
 	reported controller.Once
 }
@@ -74,7 +77,7 @@ func (s *cascade) reconcile(ctx context.Context, u *v1alpha1.User) (controller.R
 		result.Message = "their memberships are being removed"
 		return result, s.count(ctx, u)
 	}
-	for _, cluster := range s.cache.OrgClusters(u.Name) {
+	for _, cluster := range s.held.Clusters(u.Name) {
 		if err := s.leave(ctx, u.Name, cluster); err != nil {
 			return result, err
 		}
@@ -84,11 +87,23 @@ func (s *cascade) reconcile(ctx context.Context, u *v1alpha1.User) (controller.R
 	return result, nil
 }
 
+// deleteOrg deletes an Organization; gone reports that kcp has removed it.
+func (s *cascade) deleteOrg(ctx context.Context, uuid string) (gone bool, err error) {
+	o, ok, err := s.orgs.Find(ctx, s.orgsCluster, uuid)
+	if err != nil || !ok {
+		return err == nil, err
+	}
+	if !o.DeletionTimestamp.IsZero() {
+		return false, nil
+	}
+	return false, s.orgs.Delete(ctx, s.orgsCluster, o)
+}
+
 // count records the number of Memberships of the User.
 func (s *cascade) count(ctx context.Context, u *v1alpha1.User) error {
 	held := 0
-	for _, cluster := range s.cache.OrgClusters(u.Name) {
-		memberships, err := s.memberships.List(ctx, cluster)
+	for _, cluster := range s.held.Clusters(u.Name) {
+		memberships, err := s.held.List(ctx, cluster)
 		if err != nil {
 			return err
 		}
@@ -102,7 +117,7 @@ func (s *cascade) count(ctx context.Context, u *v1alpha1.User) error {
 }
 
 func (s *cascade) leave(ctx context.Context, user, cluster string) error {
-	memberships, err := s.memberships.List(ctx, cluster)
+	memberships, err := s.held.List(ctx, cluster)
 	if err != nil {
 		return err
 	}
@@ -113,7 +128,7 @@ func (s *cascade) leave(ctx context.Context, user, cluster string) error {
 		case m.Spec.Scope == v1alpha1.ScopeOrg:
 			inOrg = m
 		default:
-			if err := s.memberships.Delete(ctx, cluster, m); err != nil {
+			if err := s.held.Delete(ctx, cluster, m); err != nil {
 				return err
 			}
 		}
@@ -126,23 +141,29 @@ func (s *cascade) leave(ctx context.Context, user, cluster string) error {
 			return err
 		}
 	}
-	return s.memberships.Delete(ctx, cluster, inOrg)
+	return s.held.Delete(ctx, cluster, inOrg)
 }
 
 // succeed makes another member admin if the User is the last one, or soft-deletes the
 // Organization if it has no other member.
 func (s *cascade) succeed(ctx context.Context, user, cluster string, memberships []*v1alpha1.Membership) error {
-	heir, ok, needed := tenancy.Heir(tenancy.Living(memberships, s.rightsClock.Now()), user, s.cache.Active)
+	heir, ok, needed := tenancy.Heir(tenancy.Living(memberships, s.rightsClock.Now()), user, s.active)
 	switch {
 	case !needed:
 		return nil
 	case ok && tenancy.LastingAdmin(heir):
 		return nil
 	case ok:
-		return s.memberships.Promote(ctx, cluster, heir)
+		return s.held.Promote(ctx, cluster, heir)
 	}
-	if org, ok := s.cache.OrgIn(cluster); ok && org.Organization != nil && !org.Deleted() {
-		return s.softDeleteOrg(ctx, org, user)
+	if org, ok := s.views.OrgByCluster(cluster); ok && org.Organization != nil && !org.Deleted() {
+		return s.softDelete(ctx, org, user)
 	}
 	return nil
+}
+
+// active reports whether a User is approved and not soft-deleted.
+func (s *cascade) active(user string) bool {
+	u, _ := s.views.ByName(user)
+	return tenancy.Active(u)
 }

@@ -9,11 +9,13 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/objects"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// Config holds what the steps need.
+// Config is what the steps are made of. No step gets all of it.
 type Config struct {
+	objects.Objects
 	Clock clock.PassiveClock
 	// RightsClock is the time by which Memberships end.
 	RightsClock clock.PassiveClock
@@ -25,64 +27,37 @@ type Config struct {
 	PersonalOrgs bool
 	// Billing is that of a new personal Organization.
 	Billing *v1alpha1.Billing
+	// UsersCluster and OrgsCluster are the logical clusters of Users and of Organizations.
+	UsersCluster, OrgsCluster string
 
-	Cache         Cache
-	Users         Users
-	Organizations Organizations
-	Memberships   Memberships
-	// CreateWorkspace creates a child Workspace, which may exist already.
-	CreateWorkspace func(ctx context.Context, orgCluster string, w tenancy.Workspace) error
+	Views Views
+	// SpareIn returns the UUID of the Workspace in a spare Organization; it is empty if there is none.
+	SpareIn func(org string) string
+	Held    Held
+	// SoftDelete requests the deletion of just this version of an Organization, because its last admin is
+	// purged.
+	SoftDelete func(ctx context.Context, org tenancy.Org, lastAdmin string) error
 	// Purged reports that a User is removed for good, with the number of Memberships that
 	// were removed with them.
 	Purged func(ctx context.Context, u *v1alpha1.User, counts map[string]int)
 }
 
-// Cache reads from the views.
-type Cache struct {
+// Views are the caches beside those of the repositories.
+type Views interface {
 	// OrgsCreatedBy returns the UUIDs of the Organizations that count against the quota of
 	// a User.
-	OrgsCreatedBy func(user string) []string
-	Org           func(uuid string) (tenancy.Org, bool)
-	// SpareIn returns the UUID of the Workspace in a spare Organization; it is empty if there is none.
-	SpareIn func(org string) string
-	// OrgIn returns the Organization whose workspace is in the cluster.
-	OrgIn     func(cluster string) (tenancy.Org, bool)
-	Workspace func(org, workspace string) (tenancy.Workspace, bool)
-	// OrgClusters returns the clusters of the Organizations in which a User has
-	// Memberships.
-	OrgClusters func(user string) []string
-	// Active reports whether a User is approved and not soft-deleted.
-	Active func(user string) bool
+	OrgsCreatedBy(user string) []string
+	Org(uuid string) (tenancy.Org, bool)
+	OrgByCluster(cluster string) (tenancy.Org, bool)
+	Workspace(org, workspace string) (tenancy.Workspace, bool)
+	ByName(user string) (*v1alpha1.User, bool)
 }
 
-// Users reads and writes Users.
-type Users struct {
-	// Get reads from the cache.
-	Get func(controller.Key) (*v1alpha1.User, bool)
-	// Read reads from kcp. It fails with controller.ErrRetry if the User is gone.
-	Read  func(ctx context.Context, user string) (*v1alpha1.User, error)
-	Patch func(ctx context.Context, key controller.Key, patch []byte, subresource string) error
-	// Delete deletes just this version of a User.
-	Delete func(ctx context.Context, u *v1alpha1.User) error
-}
-
-// Organizations writes Organizations.
-type Organizations struct {
-	// Create creates an Organization, which may exist already.
-	Create func(ctx context.Context, o *v1alpha1.Organization) error
-	// Exists asks kcp itself.
-	Exists func(ctx context.Context, uuid string) (bool, error)
-	// SoftDelete requests the deletion of just this version of an Organization, because its last admin is
-	// purged.
-	SoftDelete func(ctx context.Context, org tenancy.Org, lastAdmin string) error
-	// Delete deletes an Organization; gone reports that kcp has removed it.
-	Delete func(ctx context.Context, uuid string) (gone bool, err error)
-}
-
-// Memberships reads and writes the Memberships of an Organization in kcp, which may be
-// soft-deleted.
-type Memberships struct {
-	List func(ctx context.Context, orgCluster string) ([]*v1alpha1.Membership, error)
+// Held reads and writes the Memberships that a User has, in Organizations that may be soft-deleted.
+type Held struct {
+	// Clusters returns the clusters of the Organizations in which a User has Memberships.
+	Clusters func(user string) []string
+	List     func(ctx context.Context, orgCluster string) ([]*v1alpha1.Membership, error)
 	// Promote and Delete change just this version of a Membership. Promote makes an admin of it whose
 	// rights do not end by time.
 	Promote func(ctx context.Context, orgCluster string, m *v1alpha1.Membership) error
@@ -91,29 +66,40 @@ type Memberships struct {
 
 // New returns the reconciler.
 func New(c Config) controller.Func {
+	create := func(ctx context.Context, o *v1alpha1.Organization) error {
+		return c.Organizations.Create(ctx, c.OrgsCluster, o)
+	}
+	exists := func(ctx context.Context, uuid string) (bool, error) {
+		return c.Organizations.Exists(ctx, c.OrgsCluster, uuid)
+	}
 	return controller.Reconcile(controller.Kind[*v1alpha1.User]{
-		Get:     c.Users.Get,
+		Get:     c.Users.ByKey,
 		Copy:    (*v1alpha1.User).DeepCopy,
 		Status:  func(u *v1alpha1.User) *v1alpha1.CommonStatus { return &u.Status.CommonStatus },
-		Patch:   c.Users.Patch,
+		Patch:   c.Users.Commit,
 		Clock:   c.Clock,
 		Leaving: func(u *v1alpha1.User) bool { return u.Status.DeletionRequestedAt != nil },
 	},
-		&lifecycle{grace: c.Grace, hold: c.Hold, clock: c.Clock, remove: c.Users.Delete, cascade: &cascade{
-			rightsClock: c.RightsClock,
-			cache:       c.Cache, memberships: c.Memberships,
-			softDeleteOrg: c.Organizations.SoftDelete, deleteOrg: c.Organizations.Delete, purged: c.Purged,
-		}},
+		&lifecycle{
+			grace: c.Grace, hold: c.Hold, clock: c.Clock, users: c.Users, cluster: c.UsersCluster,
+			cascade: &cascade{
+				rightsClock: c.RightsClock, views: c.Views, held: c.Held, orgs: c.Organizations, orgsCluster: c.OrgsCluster,
+				softDelete: c.SoftDelete, purged: c.Purged,
+			},
+		},
 		&personalOrg{
-			enabled: c.PersonalOrgs, billing: c.Billing, org: c.Cache.Org, current: c.current,
-			create: c.Organizations.Create, spareIn: c.Cache.SpareIn,
+			enabled: c.PersonalOrgs, billing: c.Billing, org: c.Views.Org, current: c.current, create: create, spareIn: c.SpareIn,
 		},
 		&defaultWorkspace{
-			enabled: c.PersonalOrgs, org: c.Cache.Org, workspace: c.Cache.Workspace,
-			exists: c.Organizations.Exists, current: c.current, create: c.CreateWorkspace,
+			enabled: c.PersonalOrgs, views: c.Views, exists: exists, current: c.current, workspaces: c.Workspaces,
 		},
-		&claims{existing: c.Cache.OrgsCreatedBy, read: c.Users.Read, create: c.Organizations.Create, exists: c.Organizations.Exists},
+		&claims{existing: c.Views.OrgsCreatedBy, read: c.read, create: create, exists: exists},
 	)
+}
+
+// read reads a User from kcp. It fails with controller.ErrRetry if the User is gone.
+func (c Config) read(ctx context.Context, user string) (*v1alpha1.User, error) {
+	return c.Users.Read(ctx, c.UsersCluster, user)
 }
 
 // current reads just this User from kcp. It fails with controller.ErrRetry if the User
@@ -121,7 +107,7 @@ func New(c Config) controller.Func {
 type current func(ctx context.Context, u *v1alpha1.User) (*v1alpha1.User, error)
 
 func (c Config) current(ctx context.Context, u *v1alpha1.User) (*v1alpha1.User, error) {
-	read, err := c.Users.Read(ctx, u.Name)
+	read, err := c.read(ctx, u.Name)
 	if err == nil && (read.UID != u.UID || !read.DeletionTimestamp.IsZero()) {
 		err = fmt.Errorf("%w: the user is gone", controller.ErrRetry)
 	}

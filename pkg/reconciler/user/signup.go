@@ -8,6 +8,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/objects"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -61,13 +62,12 @@ func (s *personalOrg) Reconcile(ctx context.Context, u *v1alpha1.User) (controll
 // defaultWorkspace creates a Workspace in the personal Organization, one time, after the
 // User is approved. A User who deleted that Organization before does not get one.
 type defaultWorkspace struct {
-	enabled   bool
-	org       func(uuid string) (tenancy.Org, bool)
-	workspace func(org, workspace string) (tenancy.Workspace, bool)
+	enabled bool
+	views   Views
 	// exists asks kcp itself whether an Organization exists.
-	exists  func(ctx context.Context, uuid string) (bool, error)
-	current current
-	create  func(ctx context.Context, orgCluster string, w tenancy.Workspace) error
+	exists     func(ctx context.Context, uuid string) (bool, error)
+	current    current
+	workspaces objects.Workspaces
 }
 
 func (*defaultWorkspace) Condition() string { return v1alpha1.ConditionDefaultWorkspace }
@@ -83,7 +83,7 @@ func (s *defaultWorkspace) Reconcile(ctx context.Context, u *v1alpha1.User) (con
 	if !tenancy.Active(u) {
 		return controller.Result{Message: "the registration waits for approval"}, nil
 	}
-	org, ok := s.org(u.Status.PersonalOrg)
+	org, ok := s.views.Org(u.Status.PersonalOrg)
 	if !ok && u.Status.PersonalOrg != "" && meta.FindStatusCondition(u.Status.Conditions, s.Condition()) != nil {
 		// The cache may not have an Organization that was created a moment ago. In the first
 		// pass it never has.
@@ -98,7 +98,7 @@ func (s *defaultWorkspace) Reconcile(ctx context.Context, u *v1alpha1.User) (con
 		return controller.Result{Message: "the person's own organization is being created"}, nil
 	}
 	want := tenancy.NewDefaultWorkspace(org)
-	ws, ok := s.workspace(org.UUID(), want.UUID)
+	ws, ok := s.views.Workspace(org.UUID(), want.UUID)
 	if !ok {
 		switch read, err := s.current(ctx, u); {
 		case err != nil:
@@ -106,7 +106,7 @@ func (s *defaultWorkspace) Reconcile(ctx context.Context, u *v1alpha1.User) (con
 		case read.Status.DefaultWorkspace != "" || !tenancy.Active(read):
 			return controller.Result{}, errUnasked
 		}
-		return controller.Result{Message: "the default workspace is being created"}, s.create(ctx, org.ClusterID, want)
+		return controller.Result{Message: "the default workspace is being created"}, s.workspaces.CreateChild(ctx, org.ClusterID, want)
 	}
 	// The spec is written first: after the status names the Workspace, this step does
 	// nothing any more. It is only a hint, and need not wait until the Workspace is Ready.
@@ -124,11 +124,11 @@ func (s *defaultWorkspace) Reconcile(ctx context.Context, u *v1alpha1.User) (con
 // restore repairs the fields that name the Workspace. A Workspace that the User deleted is
 // not created again.
 func (s *defaultWorkspace) restore(u *v1alpha1.User) {
-	org, ok := s.org(u.Status.PersonalOrg)
+	org, ok := s.views.Org(u.Status.PersonalOrg)
 	if !ok {
 		return
 	}
-	if ws, ok := s.workspace(org.UUID(), tenancy.NewDefaultWorkspace(org).UUID); ok && ws.ClusterID != "" {
+	if ws, ok := s.views.Workspace(org.UUID(), tenancy.NewDefaultWorkspace(org).UUID); ok && ws.ClusterID != "" {
 		u.Status.DefaultWorkspace, u.Spec.DefaultCluster = ws.UUID, ws.ClusterID
 	}
 }
