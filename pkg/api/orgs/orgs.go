@@ -6,13 +6,11 @@ import (
 	"slices"
 
 	"github.com/go-chi/chi/v5"
-	"k8s.io/utils/ptr"
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/idempotency"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
@@ -79,19 +77,10 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	if err := httpapi.Read(r, &in); err != nil {
 		return err
 	}
-	billing, err := mergepatch.Billing(in.Billing)
+	claim, billing, err := idempotency.Claim(r, in, "", h.NewUUID, h.Clock.Now())
 	if err != nil {
 		return err
 	}
-	description, err := mergepatch.Description(in.Description)
-	if err != nil {
-		return err
-	}
-	claim, err := idempotency.Claim(r, in.DisplayName, "", h.NewUUID, h.Clock.Now())
-	if err != nil {
-		return err
-	}
-	claim.Request.Description = ptr.Deref(description, "")
 	claims := func(u *v1alpha1.User, c v1alpha1.Claim) ([]v1alpha1.Claim, error) {
 		claims, err := tenancy.ClaimOrg(u, h.Views.OrgsCreatedBy(name), h.DefaultOrgQuota, c)
 		if err != nil || claims == nil {

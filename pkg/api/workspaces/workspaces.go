@@ -6,13 +6,11 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
-	"k8s.io/utils/ptr"
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/idempotency"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/wire"
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -121,19 +119,11 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	billing, err := mergepatch.Billing(in.Billing)
+	asked := rest.CreateRequest{DisplayName: in.DisplayName, Description: in.Description, Billing: in.Billing}
+	claim, billing, err := idempotency.Claim(r, asked, scope.Org.UUID(), h.NewUUID, h.Clock.Now())
 	if err != nil {
 		return err
 	}
-	description, err := mergepatch.Description(in.Description)
-	if err != nil {
-		return err
-	}
-	claim, err := idempotency.Claim(r, in.DisplayName, scope.Org.UUID(), h.NewUUID, h.Clock.Now())
-	if err != nil {
-		return err
-	}
-	claim.Request.Description = ptr.Deref(description, "")
 	if end != nil {
 		claim.Request.ExpiresAt = end.At
 	}

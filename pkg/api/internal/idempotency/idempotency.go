@@ -7,8 +7,11 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -39,19 +42,28 @@ func Key(r *http.Request) (key, hash string, err error) {
 	return key, hex.EncodeToString(sum[:20]), nil
 }
 
-// Claim is that of a request to create an Organization of that name, or a Workspace in org if it is not
-// empty. newUUID generates the UUID if the request has no key.
-func Claim(r *http.Request, displayName, org string, newUUID func() string, now time.Time) (v1alpha1.Claim, error) {
-	if err := tenancy.CheckDisplayName("displayName", displayName); err != nil {
-		return v1alpha1.Claim{}, err
+// Claim is that of a request to create an Organization, or a Workspace in org if it is not empty, with the
+// billing that it asks for. newUUID generates the UUID if the request has no key.
+func Claim(r *http.Request, in rest.CreateRequest, org string, newUUID func() string, now time.Time) (c v1alpha1.Claim, billing tenancy.BillingEdit, err error) {
+	if billing, err = mergepatch.Billing(in.Billing); err != nil {
+		return c, nil, err
+	}
+	description, err := mergepatch.Description(in.Description)
+	if err != nil {
+		return c, nil, err
+	}
+	if err := tenancy.CheckDisplayName("displayName", in.DisplayName); err != nil {
+		return c, nil, err
 	}
 	key, hash, err := Key(r)
 	if err != nil {
-		return v1alpha1.Claim{}, err
+		return c, nil, err
 	}
 	caller, uuid := httpmw.CallerOf(r).User, newUUID()
 	if key != "" {
 		uuid = tenancy.KeyedUUID(string(caller.UID), org, key)
 	}
-	return tenancy.NewClaim(uuid, displayName, caller.Name, hash, metav1.NewTime(now)), nil
+	c = tenancy.NewClaim(uuid, in.DisplayName, caller.Name, hash, metav1.NewTime(now))
+	c.Request.Description = ptr.Deref(description, "")
+	return c, billing, nil
 }
