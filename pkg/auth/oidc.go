@@ -96,12 +96,7 @@ func NewOIDC(config OIDCConfig) (*OIDC, error) {
 	up := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "kedge_oidc_issuer_up", Help: "1 if the last request for the discovery document and the keys of the OIDC issuer succeeded, else 0.",
 	}, o.up)
-	for _, c := range []prometheus.Collector{fetches, up} {
-		if err := config.Metrics.Register(c); err != nil {
-			return nil, err
-		}
-	}
-	return o, nil
+	return o, errors.Join(config.Metrics.Register(fetches), config.Metrics.Register(up))
 }
 
 // SetClientSecret replaces the secret of the client.

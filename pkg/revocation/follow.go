@@ -2,6 +2,7 @@ package revocation
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -134,10 +135,5 @@ func newMetrics() metrics {
 }
 
 func (m metrics) register(registry prometheus.Registerer) error {
-	for _, c := range []prometheus.Collector{m.followed, m.late} {
-		if err := registry.Register(c); err != nil {
-			return err
-		}
-	}
-	return nil
+	return errors.Join(registry.Register(m.followed), registry.Register(m.late))
 }

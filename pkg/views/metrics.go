@@ -1,6 +1,7 @@
 package views
 
 import (
+	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -62,12 +63,7 @@ func (m metrics) age(name string) func(time.Duration) {
 }
 
 func (m metrics) register(r prometheus.Registerer) error {
-	for _, one := range []prometheus.Collector{m.wait, m.lag, m.expired, m} {
-		if err := r.Register(one); err != nil {
-			return err
-		}
-	}
-	return nil
+	return errors.Join(r.Register(m.wait), r.Register(m.lag), r.Register(m.expired), r.Register(m))
 }
 
 // Describe implements prometheus.Collector.

@@ -1,6 +1,10 @@
 package bots
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // Metrics counts the tokens that this hub has issued and revoked.
 type Metrics struct {
@@ -21,12 +25,7 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 	for _, result := range []string{"ok", "refused", "error"} {
 		m.exchanges.WithLabelValues(result)
 	}
-	for _, c := range []prometheus.Collector{m.issued, m.revoked, m.exchanges} {
-		if err := r.Register(c); err != nil {
-			return nil, err
-		}
-	}
-	return m, nil
+	return m, errors.Join(r.Register(m.issued), r.Register(m.revoked), r.Register(m.exchanges))
 }
 
 func (m *Metrics) exchanged(result string) { m.exchanges.WithLabelValues(result).Inc() }

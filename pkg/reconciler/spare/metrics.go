@@ -1,6 +1,8 @@
 package spare
 
 import (
+	"errors"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -47,12 +49,7 @@ func NewMetrics(r prometheus.Registerer, v Held, orgs string) (*Metrics, error) 
 	for _, kind := range []string{kindOrganization, kindWorkspace} {
 		m.taken.WithLabelValues(kind)
 	}
-	for _, c := range []prometheus.Collector{m.taken, m.discarded, m} {
-		if err := r.Register(c); err != nil {
-			return nil, err
-		}
-	}
-	return m, nil
+	return m, errors.Join(r.Register(m.taken), r.Register(m.discarded), r.Register(m))
 }
 
 func counter(name, help, label string) *prometheus.CounterVec {
