@@ -2,7 +2,8 @@
 // one table. With an argument it prints the rows about that alone: "logins", "creates", "revocation", "starts", "bursts"
 // or "many". The last two, which take some minutes, are not in the table of a run without an argument. It needs the
 // programs that make bench builds. It starts itself as "bench scaled-hub" to serve reads from caches of a given
-// size. With the argument "walls" it measures the walls between tenants instead: see "bench walls --help".
+// size. With the argument "walls" it measures the walls between tenants instead: see "bench walls --help". With the
+// argument "backup" it measures what a neighbour notices of backups of a store of 1 GiB, or of --size MiB.
 //
 // One run on 2 cores, against the baselines, with the targets:
 //
@@ -78,6 +79,9 @@ func main() {
 	}
 	if len(os.Args) >= 2 && os.Args[1] == wallsArgument {
 		do = func() error { return measureWalls(os.Args[2:]) }
+	}
+	if len(os.Args) >= 2 && os.Args[1] == backupArgument {
+		do = func() error { return measureBackup(os.Args[2:]) }
 	}
 	if len(os.Args) == 2 && os.Args[1] == floodArgument {
 		do = func() error { return serveFlood(os.Stdin, os.Stdout) }
