@@ -10,6 +10,8 @@
 #   make "$PWD/bin/kcpserver"
 #   export KCP_SHARD="bin/kcpserver shard" KCP_CACHE="bin/kcpserver cache-server" KCP_PROXY="bin/kcpserver front-proxy"
 #
+# KCP_ROOT is a command that starts a root shard which has data and an etcd already, with the arguments that it gets.
+# KCP_FLAGS are flags which the other shards then need besides, such as --authentication-config.
 set -euo pipefail
 
 dir=$(realpath -m "${1:?give a folder for data and certificates}")
@@ -76,7 +78,7 @@ start() {
 	local name=$1 port=$2 command=$3
 	shift 3
 	# shellcheck disable=SC2086 # a command may have an argument
-	$command --root-directory="$dir/$name" --bind-address=127.0.0.1 --secure-port="$port" \
+	$command --bind-address=127.0.0.1 --secure-port="$port" \
 		--tls-cert-file="$dir/serving.crt" --tls-private-key-file="$dir/serving.key" --client-ca-file="$dir/client-ca.crt" \
 		"$@" > "$dir/$name.log" 2>&1 &
 	echo "$!" > "$dir/$name.pid"
@@ -86,37 +88,58 @@ headers=(
 	--requestheader-username-headers=X-Remote-User --requestheader-group-headers=X-Remote-Group
 	--requestheader-extra-headers-prefix=X-Remote-Extra-
 )
-# start_shard NAME PORT ETCD-CLIENT-PORT ETCD-PEER-PORT [FLAGS]
+# await PORT... waits until the components at these ports are ready.
+await() {
+	local port pid
+	for port in "$@"; do
+		until curl -sf --cacert "$dir/serving-ca.crt" --cert "$dir/shard-admin.crt" --key "$dir/shard-admin.key" "https://127.0.0.1:$port/readyz" > /dev/null; do
+			for pid in "$dir"/*.pid; do
+				kill -0 "$(cat "$pid")" 2>/dev/null || { echo "$(basename "$pid" .pid) has ended; see ${pid%.pid}.log" >&2; exit 1; }
+			done
+			sleep 1
+		done
+	done
+}
+# among NAME PORT sets flags to those that make a shard one of several.
+among() {
+	flags=(
+		"${headers[@]}"
+		--shard-name="$1" --shard-base-url="https://127.0.0.1:$2" --shard-virtual-workspace-url="https://127.0.0.1:$2"
+		--shard-external-url="$front" --shard-virtual-workspace-ca-file="$dir/serving-ca.crt"
+		--shard-client-cert-file="$dir/shard-admin.crt" --shard-client-key-file="$dir/shard-admin.key"
+		--logical-cluster-admin-kubeconfig="$dir/logical-cluster-admin.kubeconfig"
+		--external-logical-cluster-admin-kubeconfig="$dir/external-logical-cluster-admin.kubeconfig"
+		--cache-kubeconfig="$dir/cache.kubeconfig"
+	)
+}
+# start_shard NAME PORT ETCD-CLIENT-PORT ETCD-PEER-PORT [FLAGS] starts a shard with data of its own.
 start_shard() {
 	local name=$1 port=$2 client=$3 peer=$4
 	shift 4
-	start "$name" "$port" "$shard" "${headers[@]}" \
+	among "$name" "$port"
+	# shellcheck disable=SC2086 # there can be several flags
+	start "$name" "$port" "$shard" "${flags[@]}" --root-directory="$dir/$name" \
 		--embedded-etcd-client-port="$client" --embedded-etcd-peer-port="$peer" \
 		--service-account-key-file="$dir/service-account-$name.crt" --service-account-private-key-file="$dir/service-account-$name.key" \
-		--service-account-signing-key-file="$dir/service-account-$name.key" \
-		--shard-name="$name" --shard-base-url="https://127.0.0.1:$port" --shard-virtual-workspace-url="https://127.0.0.1:$port" \
-		--shard-external-url="$front" --shard-virtual-workspace-ca-file="$dir/serving-ca.crt" \
-		--shard-client-cert-file="$dir/shard-admin.crt" --shard-client-key-file="$dir/shard-admin.key" \
-		--logical-cluster-admin-kubeconfig="$dir/logical-cluster-admin.kubeconfig" \
-		--external-logical-cluster-admin-kubeconfig="$dir/external-logical-cluster-admin.kubeconfig" \
-		--cache-kubeconfig="$dir/cache.kubeconfig" --token-auth-file="$tokens" \
-		--api-audiences=https://kcp.default.svc,kedge --enable-home-workspaces=false --batteries-included= --profiling=false "$@"
+		--service-account-signing-key-file="$dir/service-account-$name.key" --token-auth-file="$tokens" \
+		--api-audiences=https://kcp.default.svc,kedge --enable-home-workspaces=false --batteries-included= --profiling=false \
+		${KCP_FLAGS:-} "$@"
 }
 
-start cache-server $cache_port "$cache" --embedded-etcd-client-port=2391 --embedded-etcd-peer-port=2392
-start_shard root $root_port 2379 2380
+start cache-server $cache_port "$cache" --root-directory="$dir/cache-server" --embedded-etcd-client-port=2391 --embedded-etcd-peer-port=2392
+if [ -n "${KCP_ROOT:-}" ]; then
+	among root $root_port
+	start root $root_port "$KCP_ROOT" "${flags[@]}"
+	# A front proxy of kcp 0.32 loses a shard whose URL changes while it runs.
+	await $root_port
+else
+	start_shard root $root_port 2379 2380
+fi
 start_shard two $two_port 2381 2382 --root-shard-kubeconfig-file="$dir/root-shard.kubeconfig"
-start front-proxy $proxy_port "$proxy" "${headers[@]}" \
+start front-proxy $proxy_port "$proxy" "${headers[@]}" --root-directory="$dir/front-proxy" \
 	--mapping-file="$dir/mapping.yaml" --root-kubeconfig="$dir/root-shard.kubeconfig" --shards-kubeconfig="$dir/shards.kubeconfig"
 
-for port in $cache_port $root_port $two_port $proxy_port; do
-	until curl -sf --cacert "$dir/serving-ca.crt" --cert "$dir/shard-admin.crt" --key "$dir/shard-admin.key" "https://127.0.0.1:$port/readyz" > /dev/null; do
-		for pid in "$dir"/*.pid; do
-			kill -0 "$(cat "$pid")" 2>/dev/null || { echo "$(basename "$pid" .pid) has ended; see ${pid%.pid}.log" >&2; exit 1; }
-		done
-		sleep 1
-	done
-done
+await $cache_port $root_port $two_port $proxy_port
 cat <<TEXT
 kcp is ready at $front. Start hubs in front of it:
 

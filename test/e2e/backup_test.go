@@ -69,7 +69,8 @@ func (h *hub) backsUpElsewhere(t *testing.T) {
 
 	// The shell has made the file, and nobody but the operator can remove it.
 	cut := filepath.Join(small, "cut")
-	out, err := exec.CommandContext(t.Context(), "sh", "-c", `"$0" backup --data-dir "$1" - > "$2"`, h.program, h.dir, cut).CombinedOutput()
+	const command = `"$0" backup --data-dir "$1" - > "$2"`
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", command, h.program, h.dir, cut).CombinedOutput()
 	require.Error(t, err, "%s", out)
 	require.Contains(t, string(out), "what was written is none: remove it")
 	said, err := restores(t, cut, "--data-dir", filepath.Join(t.TempDir(), "none"), "--accept-lost-history")

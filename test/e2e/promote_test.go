@@ -24,10 +24,10 @@ import (
 // promotion is a hub that moves from its embedded kcp to an external one, as deploy/README.md says.
 type promotion struct {
 	dex *framework.Dex
-	// dir is the data folder, and file the configuration.
-	dir, file string
-	port      int
-	metrics   string
+	// dir is the data folder, file the configuration, and tokens the file of static tokens.
+	dir, file, tokens string
+	port              int
+	metrics           string
 	// shell is how a shell finds the programs.
 	shell string
 }
@@ -44,12 +44,12 @@ func newPromotion(t *testing.T) *promotion {
 		dex: dex, dir: filepath.Join(work, "a hub's data"), file: filepath.Join(work, "hub.yaml"), port: dex.HubPort(t),
 		shell: "PATH='" + bin + "':$PATH; ",
 	}
-	tokens := filepath.Join(work, "tokens.csv")
-	require.NoError(t, framework.WriteTokens(tokens))
+	p.tokens = filepath.Join(work, "tokens.csv")
+	require.NoError(t, framework.WriteTokens(p.tokens))
 	p.metrics = fmt.Sprintf("127.0.0.1:%d", freePort(t))
 	raw, err := yaml.Marshal(map[string]any{
 		"apiVersion": "config.kedge.faros.sh/v1alpha1", "kind": "HubConfiguration",
-		"data-dir": p.dir, "token-file": tokens,
+		"data-dir": p.dir, "token-file": p.tokens,
 		"listen-address": fmt.Sprintf("127.0.0.1:%d", p.port), "metrics-listen-address": p.metrics,
 		"kcp-port": freePort(t), "etcd-client-port": freePort(t), "etcd-peer-port": freePort(t),
 		"spare-organizations": 0, "spare-workspaces": 0, "create-timeout": "1m",
@@ -98,6 +98,11 @@ func (p *promotion) start(t *testing.T, command string) *framework.Process {
 func (p *promotion) hub(t *testing.T, command string) *hub {
 	t.Helper()
 	h := &hub{Process: p.start(t, command), dir: p.dir, port: p.port, metrics: "http://" + p.metrics + "/metrics"}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the hub says: %s", last(h.Process))
+		}
+	})
 	h.awaitReady(t)
 	return h
 }
@@ -127,6 +132,8 @@ type tenants struct {
 	cluster string
 	// session is one of Dex's carol.
 	session framework.Tokens
+	// shop is the kubeconfig of a Workspace in which a provider is enabled.
+	shop string
 }
 
 func newTenants(t *testing.T, h *hub, dex *framework.Dex) *tenants {
@@ -147,6 +154,7 @@ func newTenants(t *testing.T, h *hub, dex *framework.Dex) *tenants {
 	x.scene.secret = h.Do(t, onBot(http.MethodPost, "/tokens", map[string]any{})(x.scene), http.StatusCreated).Text("token")
 	x.botWorks(t, h)
 	x.session = dex.LogInAt(t, h.Client, "carol")
+	x.offer(t)
 	return x
 }
 
@@ -177,7 +185,7 @@ func (x *tenants) facts(t *testing.T, h *hub) map[string]string {
 	} {
 		facts[c.Path] = identity(t, h.Do(t, c, http.StatusOK).Raw)
 	}
-	for _, command := range []string{"orgs list -o json", "workspaces list -o json", "sessions list -o json"} {
+	for _, command := range []string{"orgs list -o json", "workspaces list -o json", "sessions list -o json", "providers list -o json"} {
 		facts[command] = identity(t, []byte(x.computer.kedge(t, strings.Fields(command)...)))
 	}
 	x.botWorks(t, h)
@@ -220,9 +228,19 @@ func identity(t *testing.T, raw []byte) string {
 	return strings.Join(found, "\n")
 }
 
-// TestPromote_servesTheSameDataAndGoesBack types what deploy/README.md says: an etcd and a kcp of their own
-// serve the data of a hub with an embedded kcp, and later the embedded kcp serves it again.
-func TestPromote_servesTheSameDataAndGoesBack(t *testing.T) {
+// etcd starts an etcd, and waits until it serves.
+func (p *promotion) etcd(t *testing.T, command string) *framework.Process {
+	t.Helper()
+	etcd := p.start(t, command)
+	framework.Eventually(t, framework.Long, func() error {
+		return framework.Check(strings.Contains(etcd.Output.String(), "ready to serve client requests"), "%s", last(etcd))
+	})
+	return etcd
+}
+
+// TestPromote_servesTheSameDataGoesBackAndGainsAShard types what deploy/README.md says: an etcd and a kcp of their own
+// serve the data of a hub with an embedded kcp, later the embedded kcp serves it again, and then a kcp of two shards.
+func TestPromote_servesTheSameDataGoesBackAndGainsAShard(t *testing.T) {
 	t.Parallel()
 	sameModules(t)
 	p := newPromotion(t)
@@ -250,10 +268,7 @@ func TestPromote_servesTheSameDataAndGoesBack(t *testing.T) {
 	require.Contains(t, string(script), "--authentication-config=")
 	lines := commandLines(string(script))
 	require.Len(t, lines, 4, "%s", script)
-	etcd := p.start(t, lines[0])
-	framework.Eventually(t, framework.Long, func() error {
-		return framework.Check(strings.Contains(etcd.Output.String(), "ready to serve client requests"), "%s", last(etcd))
-	})
+	etcd := p.etcd(t, lines[0])
 	kcp := p.start(t, lines[1])
 	framework.Eventually(t, framework.Long, func() error {
 		out, err := p.run(t, lines[2])
@@ -275,6 +290,7 @@ func TestPromote_servesTheSameDataAndGoesBack(t *testing.T) {
 	h.Enters(t, "bob", x.cluster)
 
 	x.works(t, "create", "configmap", "external")
+	x.widget(t, x.shop, "external")
 	x.computer.kedge(t, "workspaces", "create", "later")
 	made := h.CreateWorkspace(t, "alice", x.scene.org, "External")
 	h.Do(t, remove(inOrg, "?cascade=true")(x.scene), http.StatusOK, http.StatusNoContent)
@@ -314,6 +330,13 @@ func TestPromote_servesTheSameDataAndGoesBack(t *testing.T) {
 		}
 		return nil
 	})
+
+	again := x.facts(t, h)
+	require.NoError(t, h.Stop(), "%s", h.Output)
+	out, err = p.run(t, printing[0])
+	require.NoError(t, err, out)
+	p.etcd(t, lines[0])
+	p.gainsAShard(t, lines[3], x, again)
 }
 
 // verified waits until kedge-hub verify finds no difference.

@@ -89,7 +89,7 @@ func (s *ShardedKCP) writeFiles() error {
 			return err
 		}
 	}
-	return WriteTokens(s.TokenFile)
+	return nil
 }
 
 func (s *ShardedKCP) writeKubeconfig(file string, contexts map[string][2]string) error {
@@ -110,14 +110,16 @@ func (s *ShardedKCP) writeKubeconfig(file string, contexts map[string][2]string)
 // serving are the flags that all components have.
 func (s *ShardedKCP) serving(name string) []string {
 	return []string{
-		"--root-directory=" + s.file(name), "--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(s.ports[name][0]),
+		"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(s.ports[name][0]),
 		"--tls-cert-file=" + s.file("serving.crt"), "--tls-private-key-file=" + s.file("serving.key"),
 		"--client-ca-file=" + s.file("client-ca.crt"),
 	}
 }
 
-func (s *ShardedKCP) etcd(name string) []string {
+// fresh are the flags of a component that has no data yet: its folder and its etcd.
+func (s *ShardedKCP) fresh(name string) []string {
 	return []string{
+		"--root-directory=" + s.file(name),
 		"--embedded-etcd-client-port=" + strconv.Itoa(s.ports[name][1]), "--embedded-etcd-peer-port=" + strconv.Itoa(s.ports[name][2]),
 	}
 }
@@ -146,27 +148,36 @@ func (s *ShardedKCP) accountKey(shard string) ([]string, error) {
 func (s *ShardedKCP) flagsOf(name string) ([]string, error) {
 	switch name {
 	case cacheServer:
-		return append(append([]string{"cache-server"}, s.serving(name)...), s.etcd(name)...), nil
+		return append(append([]string{"cache-server"}, s.fresh(name)...), s.serving(name)...), nil
 	case frontProxy:
 		return append(append(append([]string{"front-proxy"}, s.serving(name)...), s.headers()...),
-			"--mapping-file="+s.file("mapping.yaml"), "--root-kubeconfig="+s.file("root-shard.kubeconfig"), "--shards-kubeconfig="+s.file("shards.kubeconfig"),
+			"--root-directory="+s.file(name), "--mapping-file="+s.file("mapping.yaml"),
+			"--root-kubeconfig="+s.file("root-shard.kubeconfig"), "--shards-kubeconfig="+s.file("shards.kubeconfig"),
 		), nil
 	}
-	account, err := s.accountKey(name)
-	if err != nil {
-		return nil, err
-	}
-	flags := append([]string{"shard"}, s.serving(name)...)
-	flags = append(append(append(flags, s.etcd(name)...), s.headers()...), account...)
+	flags := append(append([]string{"shard"}, s.serving(name)...), s.headers()...)
 	flags = append(flags,
 		"--shard-name="+name, "--shard-base-url="+s.url(name), "--shard-virtual-workspace-url="+s.url(name), "--shard-external-url="+s.url(frontProxy),
 		"--shard-client-cert-file="+s.file("shard-admin.crt"), "--shard-client-key-file="+s.file("shard-admin.key"),
 		"--shard-virtual-workspace-ca-file="+s.file("serving-ca.crt"),
 		"--logical-cluster-admin-kubeconfig="+s.file("logical-cluster-admin.kubeconfig"),
 		"--external-logical-cluster-admin-kubeconfig="+s.file("external-logical-cluster-admin.kubeconfig"),
-		"--cache-kubeconfig="+s.file("cache.kubeconfig"), "--token-auth-file="+s.TokenFile,
-		"--api-audiences=https://kcp.default.svc,kedge", "--enable-home-workspaces=false", "--batteries-included=", "--profiling=false",
+		"--cache-kubeconfig="+s.file("cache.kubeconfig"),
 	)
+	if name == RootShard && s.grown != nil {
+		return flags, nil
+	}
+	account, err := s.accountKey(name)
+	if err != nil {
+		return nil, err
+	}
+	flags = append(append(append(flags, s.fresh(name)...), account...),
+		"--token-auth-file="+s.TokenFile, "--api-audiences=https://kcp.default.svc,kedge", "--enable-home-workspaces=false",
+		"--batteries-included=", "--profiling=false",
+	)
+	if s.grown != nil {
+		flags = append(flags, s.grown.Flags...)
+	}
 	if name != RootShard {
 		flags = append(flags, "--root-shard-kubeconfig-file="+s.file("root-shard.kubeconfig"))
 	}
