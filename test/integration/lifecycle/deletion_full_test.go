@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/faroshq/kedge-hub/pkg/server"
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
@@ -76,4 +78,50 @@ func TestO13_WhatHasNoRoomForTheMarkOfKcpIsDeletedAllTheSame(t *testing.T) {
 	p.age(t, "", org, ws, over())
 	gone(t, p.Workspaces(p.OrgPath(org)), ws)
 	p.Settles(t, false)
+}
+
+// defineMost makes as many CustomResourceDefinitions as a Workspace can have by default, with the longest
+// names that Kubernetes takes.
+func defineMost(t testing.TB, cluster string) {
+	t.Helper()
+	const longest, label = 253, 63
+	items := make([]any, server.NewOptions().Storage.WorkspaceDefinitions)
+	for n := range items {
+		plural := fmt.Sprintf("things%d%s", n, strings.Repeat("s", label))[:label]
+		group := strings.Repeat(strings.Repeat("g", label-1)+".", 4)[:longest-label-1-len(".example")] + ".example"
+		items[n] = map[string]any{
+			"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": plural + "." + group},
+			"spec": map[string]any{
+				"group": group, "scope": "Cluster", "names": map[string]any{"plural": plural, "singular": plural, "kind": fmt.Sprint("Thing", n)},
+				"versions": []any{map[string]any{
+					"name": "v1", "served": true, "storage": true,
+					"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}},
+				}},
+			},
+		}
+	}
+	list, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
+	require.NoError(t, err)
+	out, errOut, err := kcp.Kubectl(t, string(list), cluster, "create", "-f", "-")
+	require.NoError(t, err, errOut)
+	require.Equal(t, len(items), strings.Count(out, " created"))
+}
+
+// O-13: a Workspace with as many definitions as the limit lets in has room for the mark by which kcp ends watches.
+func TestO13_TheFullestWorkspaceIsDeactivated(t *testing.T) {
+	t.Parallel()
+	hub := framework.StartHub(t, kcp, framework.NewRoot())
+	org := hub.CreateOrg(t, "alice", "ACME")
+	made := hub.CreateWorkspace(t, "alice", org, "dev")
+	ws, cluster := made.Text("uuid"), made.Text("clusterID")
+	defineMost(t, cluster)
+	watch := watchAs(t, hub, "alice", cluster)
+	status, message := activity(t, hub.Do(t, framework.InWorkspace("alice", http.MethodDelete, org, ws, "", nil), http.StatusOK))
+	require.Equal(t, "False", status)
+	require.NotContains(t, message, "stay open")
+	<-watch
+	kcp.Refuses(t, "alice", cluster)
+	status, _ = activity(t, hub.Do(t, framework.InWorkspace("alice", http.MethodPost, org, ws, "/undelete", nil), http.StatusOK))
+	require.Equal(t, "True", status)
+	framework.Eventually(t, framework.Long, func() error { return shownAs(hub, "alice", org, ws, cluster, true, true) })
 }
