@@ -13,6 +13,9 @@ import (
 const (
 	// maxBindingClaims is the number of permission claims that an APIBinding of a tenant can have.
 	maxBindingClaims = 64
+	// maxClaimsText is the length in bytes of all names, verbs and selectors in them together. Each verb and
+	// value counts for 16 bytes more, and each term of a selector for 64, as they take in memory.
+	maxClaimsText = 12 << 10
 	// maxBindingAnnotation is the length in bytes of each annotation of an APIBinding.
 	maxBindingAnnotation = 4 << 10
 	// maxEntryAnnotation is that of CatalogEntryAnnotation, which has all of
@@ -118,11 +121,13 @@ func policyRules() []policyRule {
 			kinds:   []string{kindAPIBindings},
 		},
 		{
-			message: fmt.Sprintf("an APIBinding has at most %d permission claims, and no annotation of more than %d bytes; kubectl apply stores the object in an annotation, and kubectl apply --server-side does not",
-				maxBindingClaims, maxBindingAnnotation),
+			message: fmt.Sprintf("an APIBinding has at most %d permission claims with %d bytes of text, and no annotation of more than %d bytes; "+
+				"kubectl apply stores the object in an annotation, and kubectl apply --server-side does not",
+				maxBindingClaims, maxClaimsText, maxBindingAnnotation),
 			allowed: fmt.Sprintf("object == null || object.?spec.?permissionClaims.orValue([]).size() <= %d && "+
+				"object.?spec.?permissionClaims.orValue([]).map(c, "+claimsText+").sum() <= %d && "+
 				"object.metadata.?annotations.orValue({}).all(k, bytes(object.metadata.annotations[k]).size() <= (k == %s ? %d : %d))",
-				maxBindingClaims, quoted(v1alpha1.CatalogEntryAnnotation), maxEntryAnnotation, maxBindingAnnotation),
+				maxBindingClaims, maxClaimsText, quoted(v1alpha1.CatalogEntryAnnotation), maxEntryAnnotation, maxBindingAnnotation),
 			kinds: []string{kindAPIBindings},
 		},
 		{
@@ -153,6 +158,14 @@ func policyRules() []policyRule {
 		},
 	}
 }
+
+// claimsText is what the permission claim c counts for in maxClaimsText, in both versions of APIBindings.
+const claimsText = "bytes(c.?group.orValue('')).size() + bytes(c.?resource.orValue('')).size() + bytes(c.?identityHash.orValue('')).size() + " +
+	"c.?verbs.orValue([]).map(v, 16 + bytes(v).size()).sum() + " +
+	"c.?resourceSelector.orValue([]).map(o, 64 + bytes(o.?name.orValue('')).size() + bytes(o.?namespace.orValue('')).size()).sum() + " +
+	"c.?selector.?matchLabels.orValue({}).map(k, 64 + bytes(k).size() + bytes(c.selector.matchLabels[k]).size()).sum() + " +
+	"c.?selector.?matchExpressions.orValue([]).map(e, 64 + bytes(e.?key.orValue('')).size() + " +
+	"e.?values.orValue([]).map(v, 16 + bytes(v).size()).sum()).sum()"
 
 // kindsOf returns the kinds that rules of the policy are about.
 func kindsOf(rules []policyRule) map[string]bool {

@@ -47,8 +47,24 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: binders}
 		errOut, err := s.kubectl(t, "bob", claiming(64, 4096), create)
 		return framework.Check(err == nil, "the control: %s", errOut)
 	})
+	each := func(n int, format string) string {
+		all := make([]string, n)
+		for i := range all {
+			all[i] = fmt.Sprintf(format, i)
+		}
+		return strings.Join(all, ",")
+	}
+	selecting := func(selector string) string { return strings.Replace(claiming(1, 1), `{"matchAll":true}`, selector, 1) }
+	long := strings.Repeat("a", 63)
+	errOut, err = s.kubectl(t, "bob", selecting(`{"matchExpressions":[{"key":"example.org/team","operator":"In","values":["`+long+`"]}]}`), create)
+	require.NoError(t, err, "the control: %s", errOut)
 	for name, object := range map[string]string{
-		"too many claims": claiming(65, 1), "a long annotation": claiming(1, 4097),
+		"a long resource":  strings.Replace(claiming(1, 1), "gadgets0", "gadgets"+strings.Repeat("s", 12<<10), 1),
+		"many verbs":       strings.Replace(claiming(1, 1), `"get"`, each(700, `"get%d"`), 1),
+		"many labels":      selecting(`{"matchLabels":{` + each(100, `"a%d":"`+long+`"`) + `}}`),
+		"many values":      selecting(`{"matchExpressions":[{"key":"a","operator":"In","values":["` + long + `",` + each(200, `"v%d`+long[5:]+`"`) + `]}]}`),
+		"many expressions": selecting(`{"matchExpressions":[` + each(200, `{"key":"a%d","operator":"Exists"}`) + `]}`),
+		"too many claims":  claiming(65, 1), "a long annotation": claiming(1, 4097),
 		"a long annotation in an older version": strings.NewReplacer("v1alpha2", "v1alpha1", `"verbs":["get"],`, "", `,"selector":{"matchAll":true}`, `,"all":true`).Replace(claiming(1, 4097)),
 	} {
 		errOut, err := s.kubectl(t, "bob", object, create)
