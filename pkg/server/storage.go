@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/utils/clock"
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
@@ -16,11 +17,20 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// The resources that have a limit of their own, as "group/resource".
-const (
-	definitions = "apiextensions.k8s.io/customresourcedefinitions"
-	bindings    = "apis.kcp.io/apibindings"
-)
+// limitedUse returns what objects of a resource, as "group/resource", count as beside objects. kcp holds a
+// CustomResourceDefinition or an APIBinding for as long as it exists, and each replica of the hub holds Roles,
+// ClusterRoles and Namespaces.
+func limitedUse(resource string, objects int64) meter.Use {
+	switch resource {
+	case "apiextensions.k8s.io/customresourcedefinitions":
+		return meter.Use{Definitions: objects}
+	case "apis.kcp.io/apibindings":
+		return meter.Use{Bindings: objects}
+	case rbacv1.GroupName + "/roles", rbacv1.GroupName + "/clusterroles", "/namespaces":
+		return meter.Use{Roles: objects}
+	}
+	return meter.Use{}
+}
 
 // newMeter returns the meter of what Workspaces store. It reads kcp as the hub.
 func (a *assembly) newMeter() (*meter.Meter, error) {
@@ -48,8 +58,11 @@ func (a *assembly) storageLimits(org string) meter.Limits {
 		l = tenancy.StorageLimits(o.Spec.Storage, l)
 	}
 	return meter.Limits{
-		OrgBytes:  l.Bytes,
-		Workspace: meter.Use{Objects: l.WorkspaceObjects, Bytes: l.WorkspaceBytes, Definitions: l.WorkspaceCRDs, Bindings: l.WorkspaceAPIBindings},
+		OrgBytes: l.Bytes,
+		Workspace: meter.Use{
+			Objects: l.WorkspaceObjects, Bytes: l.WorkspaceBytes,
+			Definitions: l.WorkspaceCRDs, Bindings: l.WorkspaceAPIBindings, Roles: l.WorkspaceRoles,
+		},
 	}
 }
 
@@ -60,13 +73,8 @@ func meteredOf(w tenancy.Workspace) meter.Workspace {
 func readingOf(u kcp.Usage, err error) (meter.Reading, error) {
 	r := meter.Reading{ByResource: make(map[string]meter.Use, len(u.ByResource)), Unread: u.Unread}
 	for resource, stored := range u.ByResource {
-		use := meter.Use{Objects: stored.Objects, Bytes: stored.Bytes}
-		switch resource {
-		case definitions:
-			use.Definitions = stored.Objects
-		case bindings:
-			use.Bindings = stored.Objects
-		}
+		use := limitedUse(resource, stored.Objects)
+		use.Objects, use.Bytes = stored.Objects, stored.Bytes
 		r.ByResource[resource] = use
 	}
 	return r, err
@@ -74,16 +82,12 @@ func readingOf(u kcp.Usage, err error) (meter.Reading, error) {
 
 // grow counts what a proxied request may add to a Workspace. Its error refuses growth.
 func (a *assembly) grow(ctx context.Context, e tenancy.Entry, g proxy.Growth) (settle func(proxy.Outcome), err error) {
-	more := meter.Growth{Use: meter.Use{Bytes: g.Bytes}, Update: g.Update}
+	more := meter.Growth{Update: g.Update}
 	if g.Created {
+		more.Use = limitedUse(g.Group+"/"+g.Resource, 1)
 		more.Objects = 1
-		switch g.Group + "/" + g.Resource {
-		case definitions:
-			more.Definitions = 1
-		case bindings:
-			more.Bindings = 1
-		}
 	}
+	more.Bytes = g.Bytes
 	settled, err := a.meter.Admit(ctx, meteredOf(e.Workspace), more)
 	if err != nil {
 		return nil, err
@@ -135,6 +139,7 @@ func (a *assembly) stored(w tenancy.Workspace, to *rest.Workspace) {
 	to.Bytes = &rest.Amount{Used: use.Bytes, Limit: limits.Workspace.Bytes}
 	to.Definitions = &rest.Amount{Used: use.Definitions, Limit: limits.Workspace.Definitions}
 	to.Bindings = &rest.Amount{Used: use.Bindings, Limit: limits.Workspace.Bindings}
+	to.Roles = &rest.Amount{Used: use.Roles, Limit: limits.Workspace.Roles}
 	to.OrgBytes = &rest.Amount{Used: orgBytes, Limit: limits.OrgBytes}
 }
 

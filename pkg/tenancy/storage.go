@@ -18,5 +18,6 @@ func StorageLimits(own *v1alpha1.StorageLimits, def v1alpha1.StorageLimits) v1al
 		WorkspaceObjects:     cmp.Or(own.WorkspaceObjects, def.WorkspaceObjects),
 		WorkspaceCRDs:        cmp.Or(own.WorkspaceCRDs, def.WorkspaceCRDs),
 		WorkspaceAPIBindings: cmp.Or(own.WorkspaceAPIBindings, def.WorkspaceAPIBindings),
+		WorkspaceRoles:       cmp.Or(own.WorkspaceRoles, def.WorkspaceRoles),
 	}
 }

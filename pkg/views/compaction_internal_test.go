@@ -1,6 +1,9 @@
 package views
 
 import (
+	"fmt"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,9 +12,12 @@ import (
 	conditionsv1alpha1 "github.com/kcp-dev/sdk/apis/third_party/conditions/apis/conditions/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 // What a tenant writes into the metadata of a binding takes little of the memory of all.
@@ -45,4 +51,63 @@ func TestCompactBinding_keepsLittleOfWhatTenantsWrite(t *testing.T) {
 	delete(want.Annotations, "note")
 	compactBinding(large)
 	require.Equal(t, want, large)
+}
+
+// A Workspace takes at most 4 MiB of a replica: as many roles and bindings as the limits let in, with as much
+// in them as the admission policy and the transforms keep.
+func TestCompaction_boundsAWorkspace(t *testing.T) { //nolint:paralleltest // it measures the heap
+	const roles, bindings, claims, claimsText = 300, 100, 64, 12 << 10
+	text := func(prefix string, n, length int) string {
+		return (fmt.Sprint(prefix, n) + strings.Repeat("x", length))[:length]
+	}
+	var held []any
+	taken := heapTaken(func() {
+		for n := range roles {
+			r := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{
+				Name: text("role", n, 253), Namespace: text("space", n, 63), UID: types.UID(text("u", n, 36)), ResourceVersion: "1234567890",
+				Labels: map[string]string{"a": text("l", n, 63)}, Annotations: map[string]string{logicalcluster.AnnotationKey: "c-w", "a": text("a", n, 4<<10)},
+			}}
+			for rules := r.Rules; tenancy.EncodeRules(rules) != ""; {
+				r.Rules = rules
+				rules = append(slices.Clone(rules), rbacv1.PolicyRule{
+					APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"},
+					ResourceNames: []string{text(fmt.Sprint(n, "-"), len(rules), 100)},
+				})
+			}
+			compactRole(r)
+			held = append(held, r)
+		}
+		for n := range bindings {
+			b := &kcpapisv1alpha2.APIBinding{ObjectMeta: metav1.ObjectMeta{
+				Name: text("binding", n, 253), UID: types.UID(text("u", n, 36)), ResourceVersion: "1234567890",
+				Labels: map[string]string{"a": text("l", n, 63)}, Annotations: map[string]string{logicalcluster.AnnotationKey: "c-w", "a": text("a", n, 4<<10)},
+			}}
+			for c := range claims {
+				claim := kcpapisv1alpha2.AcceptablePermissionClaim{State: kcpapisv1alpha2.ClaimRejected}
+				claim.Resource = text(fmt.Sprint("r", n, "-"), c, claimsText/claims)
+				b.Spec.PermissionClaims = append(b.Spec.PermissionClaims, claim)
+			}
+			compactBinding(b)
+			held = append(held, b)
+		}
+	})
+	t.Logf("%d KiB", taken>>10)
+	require.LessOrEqual(t, taken, int64(4<<20))
+	require.Greater(t, taken, int64(2<<20), "the control: it is measured")
+	runtime.KeepAlive(held)
+}
+
+// heapTaken returns the memory that is in use after make and was not before, in bytes.
+func heapTaken(make func()) int64 {
+	live := func() int64 {
+		// The second collection empties sync.Pools.
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := live()
+	make()
+	return live() - before
 }

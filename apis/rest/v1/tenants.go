@@ -112,7 +112,9 @@ type Workspace struct {
 	Bytes       *Amount `json:"bytes,omitempty"`
 	Definitions *Amount `json:"customResourceDefinitions,omitempty"`
 	Bindings    *Amount `json:"apiBindings,omitempty"`
-	OrgBytes    *Amount `json:"orgBytes,omitempty"`
+	// Roles counts Roles, ClusterRoles and Namespaces.
+	Roles    *Amount `json:"roles,omitempty"`
+	OrgBytes *Amount `json:"orgBytes,omitempty"`
 }
 
 // Amount is what is used of a limit. A limit of 0 is none.
@@ -285,6 +287,7 @@ type StorageLimits struct {
 	WorkspaceObjects     int64  `json:"workspaceObjects"`
 	WorkspaceCRDs        int64  `json:"workspaceCRDs"`
 	WorkspaceAPIBindings int64  `json:"workspaceAPIBindings"`
+	WorkspaceRoles       int64  `json:"workspaceRoles"`
 }
 
 // StorageLimitsPatch changes StorageLimits. null or 0 restores the default.
@@ -294,6 +297,7 @@ type StorageLimitsPatch struct {
 	WorkspaceObjects     Field[int64]  `json:"workspaceObjects,omitempty"`
 	WorkspaceCRDs        Field[int64]  `json:"workspaceCRDs,omitempty"`
 	WorkspaceAPIBindings Field[int64]  `json:"workspaceAPIBindings,omitempty"`
+	WorkspaceRoles       Field[int64]  `json:"workspaceRoles,omitempty"`
 }
 
 // AdminUpdateOrgRequest changes an organization. A WorkspaceQuota of null or 0 restores the default, and a Storage of

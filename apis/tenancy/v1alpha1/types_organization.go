@@ -191,6 +191,12 @@ type StorageLimits struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
 	WorkspaceAPIBindings int64 `json:"workspaceAPIBindings,omitempty"`
+	// workspaceRoles is the number of Roles, ClusterRoles and Namespaces of each Workspace together
+	// (--workspace-roles).
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000
+	WorkspaceRoles int64 `json:"workspaceRoles,omitempty"`
 }
 
 // MembershipChange is an accepted change of one Membership: a new one, another role, or its

@@ -27,7 +27,8 @@ func (h *Handler) storageView(o *v1alpha1.Organization) rest.StorageLimits {
 	l := tenancy.StorageLimits(o.Spec.Storage, h.Storage)
 	return rest.StorageLimits{
 		Bytes: quantity(l.Bytes), WorkspaceBytes: quantity(l.WorkspaceBytes),
-		WorkspaceObjects: l.WorkspaceObjects, WorkspaceCRDs: l.WorkspaceCRDs, WorkspaceAPIBindings: l.WorkspaceAPIBindings,
+		WorkspaceObjects: l.WorkspaceObjects, WorkspaceCRDs: l.WorkspaceCRDs,
+		WorkspaceAPIBindings: l.WorkspaceAPIBindings, WorkspaceRoles: l.WorkspaceRoles,
 	}
 }
 
@@ -62,6 +63,7 @@ func storage(raw rest.Field[rest.StorageLimitsPatch]) (edit storageEdit, facts s
 		{"workspaceObjects", func(l *v1alpha1.StorageLimits) *int64 { return &l.WorkspaceObjects }, maxObjects, false},
 		{"workspaceCRDs", func(l *v1alpha1.StorageLimits) *int64 { return &l.WorkspaceCRDs }, maxKinds, false},
 		{"workspaceAPIBindings", func(l *v1alpha1.StorageLimits) *int64 { return &l.WorkspaceAPIBindings }, maxKinds, false},
+		{"workspaceRoles", func(l *v1alpha1.StorageLimits) *int64 { return &l.WorkspaceRoles }, maxKinds, false},
 	} {
 		given, ok := in[f.name]
 		if !ok {
@@ -76,7 +78,8 @@ func storage(raw rest.Field[rest.StorageLimitsPatch]) (edit storageEdit, facts s
 		said = append(said, f.name+"="+limitInFacts(limit, f.size))
 	}
 	if len(in) > 0 {
-		return nil, "", errs.InvalidField("storage."+slices.Sorted(maps.Keys(in))[0], "is not a limit: there are bytes, workspaceBytes, workspaceObjects, workspaceCRDs and workspaceAPIBindings")
+		return nil, "", errs.InvalidField("storage."+slices.Sorted(maps.Keys(in))[0],
+			"is not a limit: there are bytes, workspaceBytes, workspaceObjects, workspaceCRDs, workspaceAPIBindings and workspaceRoles")
 	}
 	return func(s *v1alpha1.OrganizationSpec) {
 		var limits v1alpha1.StorageLimits

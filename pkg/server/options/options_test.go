@@ -85,6 +85,7 @@ func TestComplete_namesTheBadFlag(t *testing.T) {
 		"--workspace-objects":       func(o *Options) { o.Storage.WorkspaceObjects = -1 },
 		"--workspace-bytes":         func(o *Options) { o.Storage.WorkspaceBytes = "100" },
 		"--max-bytes-in-flight":     func(o *Options) { o.Limits.MaxBytesInFlight = "1000k" },
+		"--workspace-roles":         func(o *Options) { o.Storage.WorkspaceRoles = -1 },
 		"--org-bytes":               func(o *Options) { o.Storage.OrgBytes = "much" },
 		"--etcd-quota":              func(o *Options) { o.Storage.EtcdQuota = "63Mi" },
 		"--deletion-grace":          func(o *Options) { o.DeletionGrace = 0 },

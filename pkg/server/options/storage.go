@@ -33,6 +33,9 @@ type StorageOptions struct {
 	// WorkspaceBindings (--workspace-apibindings) is the number of APIBindings that a Workspace can
 	// have. Default 100.
 	WorkspaceBindings int64
+	// WorkspaceRoles (--workspace-roles) is the number of Roles, ClusterRoles and Namespaces together that a
+	// Workspace can have. The default of 300 keeps what a replica holds of them below 4 MiB.
+	WorkspaceRoles int64
 
 	// etcdQuota is EtcdQuota in bytes, and limits are those of tenants.
 	etcdQuota int64
@@ -42,7 +45,7 @@ type StorageOptions struct {
 func newStorageOptions() StorageOptions {
 	return StorageOptions{
 		EtcdQuota: "8Gi", WorkspaceObjects: 20_000, WorkspaceBytes: "256Mi", OrgBytes: "2Gi",
-		WorkspaceDefinitions: 200, WorkspaceBindings: 100,
+		WorkspaceDefinitions: 200, WorkspaceBindings: 100, WorkspaceRoles: 300,
 	}
 }
 
@@ -54,6 +57,7 @@ func (o *StorageOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.OrgBytes, "org-bytes", o.OrgBytes, "Size of all objects in the workspaces of an organization, such as 2Gi."+none)
 	fs.Int64Var(&o.WorkspaceDefinitions, "workspace-crds", o.WorkspaceDefinitions, "Number of CustomResourceDefinitions that a workspace can have."+none)
 	fs.Int64Var(&o.WorkspaceBindings, "workspace-apibindings", o.WorkspaceBindings, "Number of APIBindings that a workspace can have, without those of the hub."+none)
+	fs.Int64Var(&o.WorkspaceRoles, "workspace-roles", o.WorkspaceRoles, "Number of Roles, ClusterRoles and Namespaces together that a workspace can have, without those of the hub. Every replica of the hub holds them."+none)
 }
 
 func (o *StorageOptions) complete(fail func(flag, format string, args ...any)) {
@@ -61,9 +65,12 @@ func (o *StorageOptions) complete(fail func(flag, format string, args ...any)) {
 	if o.etcdQuota = quantity.Value(); err != nil || o.etcdQuota < minEtcdQuota || o.etcdQuota > maxEtcdQuota {
 		fail("etcd-quota", "%q is not a size between 64Mi and 64Gi, such as 8Gi", o.EtcdQuota)
 	}
-	o.limits = v1alpha1.StorageLimits{WorkspaceObjects: o.WorkspaceObjects, WorkspaceCRDs: o.WorkspaceDefinitions, WorkspaceAPIBindings: o.WorkspaceBindings}
+	o.limits = v1alpha1.StorageLimits{
+		WorkspaceObjects: o.WorkspaceObjects, WorkspaceCRDs: o.WorkspaceDefinitions, WorkspaceAPIBindings: o.WorkspaceBindings, WorkspaceRoles: o.WorkspaceRoles,
+	}
 	for flag, n := range map[string]int64{
 		"workspace-objects": o.WorkspaceObjects, "workspace-crds": o.WorkspaceDefinitions, "workspace-apibindings": o.WorkspaceBindings,
+		"workspace-roles": o.WorkspaceRoles,
 	} {
 		if n < 0 {
 			fail(flag, "%d is negative; give a number, or 0 for no limit", n)

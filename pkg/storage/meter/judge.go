@@ -33,6 +33,7 @@ func (m *Meter) limits(c *counted, add Use) (limits []limit) {
 		{"workspace_bytes", "bytes", used.Bytes, measured.Bytes, since.Bytes, add.Bytes, most.Bytes},
 		{"workspace_definitions", "CustomResourceDefinitions", used.Definitions, measured.Definitions, since.Definitions, add.Definitions, most.Definitions},
 		{"workspace_bindings", "APIBindings", used.Bindings, measured.Bindings, since.Bindings, add.Bindings, most.Bindings},
+		{"workspace_roles", "Roles, ClusterRoles and Namespaces", used.Roles, measured.Roles, since.Roles, add.Roles, most.Roles},
 	} {
 		if l.most > 0 {
 			limits = append(limits, l)

@@ -38,16 +38,16 @@ const (
 // Workspace is what is measured.
 type Workspace struct{ Org, UUID, Cluster string }
 
-// Use is what a Workspace stores, or what a request adds. Definitions are CustomResourceDefinitions, and
-// Bindings are APIBindings.
-type Use struct{ Objects, Bytes, Definitions, Bindings int64 }
+// Use is what a Workspace stores, or what a request adds. Definitions are CustomResourceDefinitions,
+// Bindings are APIBindings, and Roles are Roles, ClusterRoles and Namespaces.
+type Use struct{ Objects, Bytes, Definitions, Bindings, Roles int64 }
 
 func (u Use) plus(v Use) Use {
-	return Use{u.Objects + v.Objects, u.Bytes + v.Bytes, u.Definitions + v.Definitions, u.Bindings + v.Bindings}
+	return Use{u.Objects + v.Objects, u.Bytes + v.Bytes, u.Definitions + v.Definitions, u.Bindings + v.Bindings, u.Roles + v.Roles}
 }
 
 func (u Use) minus(v Use) Use {
-	return u.plus(Use{-v.Objects, -v.Bytes, -v.Definitions, -v.Bindings})
+	return u.plus(Use{-v.Objects, -v.Bytes, -v.Definitions, -v.Bindings, -v.Roles})
 }
 
 // Limits are the most that a Workspace may store, and the most bytes of an Organization. 0 is no limit.

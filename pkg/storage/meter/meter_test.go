@@ -165,7 +165,7 @@ func refused(t *testing.T, err error, says string) {
 
 func TestMeter_refusesGrowthAtALimit(t *testing.T) {
 	t.Parallel()
-	limits := meter.Limits{Workspace: meter.Use{Objects: 100, Bytes: 10 * mib, Definitions: 5, Bindings: 4}, OrgBytes: 15 * mib}
+	limits := meter.Limits{Workspace: meter.Use{Objects: 100, Bytes: 10 * mib, Definitions: 5, Bindings: 4, Roles: 3}, OrgBytes: 15 * mib}
 	for name, c := range map[string]struct {
 		stores, more meter.Use
 		says         string
@@ -174,6 +174,7 @@ func TestMeter_refusesGrowthAtALimit(t *testing.T) {
 		"bytes":       {meter.Use{Bytes: 9 * mib}, meter.Use{Bytes: 2 * mib}, "this workspace stores 9Mi of 10Mi bytes"},
 		"definitions": {meter.Use{Definitions: 5}, meter.Use{Definitions: 1}, "this workspace stores 5 of 5 CustomResourceDefinitions"},
 		"bindings":    {meter.Use{Bindings: 4}, meter.Use{Bindings: 1}, "this workspace stores 4 of 4 APIBindings"},
+		"roles":       {meter.Use{Roles: 3}, meter.Use{Roles: 1}, "this workspace stores 3 of 3 Roles, ClusterRoles and Namespaces"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

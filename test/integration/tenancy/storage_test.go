@@ -30,7 +30,9 @@ func defining(cluster string, n int) call {
 // A tenant at a limit goes on once a platform admin has given their Organization more, and no other has more.
 func TestStorage_isGivenToOneOrganization(t *testing.T) {
 	t.Parallel()
-	hub := framework.StartHub(t, kcp, framework.NewRoot(), framework.WithAdmin, func(o *server.Options) { o.Storage.WorkspaceDefinitions = 2 })
+	hub := framework.StartHub(t, kcp, framework.NewRoot(), framework.WithAdmin, func(o *server.Options) {
+		o.Storage.WorkspaceDefinitions, o.Storage.WorkspaceRoles = 2, 5
+	})
 	framework.SignUp(t, hub, "heidi")
 	// answered repeats a call while the Workspace is being measured.
 	answered := func(c call) (a framework.Answer) {
@@ -71,4 +73,22 @@ func TestStorage_isGivenToOneOrganization(t *testing.T) {
 	})
 	require.Equal(t, http.StatusInsufficientStorage, answered(defining(cluster, 3)).Code)
 	require.Equal(t, http.StatusInsufficientStorage, answered(defining(other, 2)).Code)
+	// Roles, ClusterRoles and Namespaces have one limit together.
+	made := 0
+	framework.Eventually(t, time.Minute, func() error {
+		a := answered(call{As: "alice", Method: http.MethodPost, Path: "/clusters/" + cluster + "/api/v1/namespaces", Body: map[string]any{
+			"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": fmt.Sprint("space", made)},
+		}})
+		if a.Code == http.StatusCreated {
+			made++
+		}
+		return framework.Check(a.Code == http.StatusInsufficientStorage, "%d %s", a.Code, a.Raw)
+	})
+	require.Positive(t, made)
+	require.LessOrEqual(t, made, 5)
+	a := answered(call{As: "alice", Method: http.MethodPost, Path: "/clusters/" + cluster + "/apis/rbac.authorization.k8s.io/v1/clusterroles", Body: map[string]any{
+		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": map[string]any{"name": "mine"},
+	}})
+	require.Equal(t, http.StatusInsufficientStorage, a.Code, "%s", a.Raw)
+	require.Contains(t, framework.StatusOf(t, a).Message, "Roles, ClusterRoles and Namespaces")
 }

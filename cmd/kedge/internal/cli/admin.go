@@ -216,6 +216,7 @@ func storageLimits() map[string]func(value string) rest.StorageLimitsPatch {
 		"workspace-apibindings": func(v string) rest.StorageLimitsPatch {
 			return rest.StorageLimitsPatch{WorkspaceAPIBindings: number(v)}
 		},
+		"workspace-roles": func(v string) rest.StorageLimitsPatch { return rest.StorageLimitsPatch{WorkspaceRoles: number(v)} },
 	}
 }
 

@@ -30,6 +30,7 @@ func TestAdmin_sendsWhatWasSaidAndNothingElse(t *testing.T) {
 		"admin quota storage ACME workspace-crds 7":          {"PATCH " + orgs + "/" + orgUUID, "", `{"storage":{"workspaceCRDs":7}}`},
 		"admin quota storage ACME workspace-objects default": {"PATCH " + orgs + "/" + orgUUID, "", `{"storage":{"workspaceObjects":null}}`},
 		"admin quota storage ACME workspace-bytes default":   {"PATCH " + orgs + "/" + orgUUID, "", `{"storage":{"workspaceBytes":null}}`},
+		"admin quota storage ACME workspace-roles 9":         {"PATCH " + orgs + "/" + orgUUID, "", `{"storage":{"workspaceRoles":9}}`},
 		"admin quota storage ACME workspace-apibindings 9":   {"PATCH " + orgs + "/" + orgUUID, "", `{"storage":{"workspaceAPIBindings":9}}`},
 		"admin orgs get ACME":                                {"GET " + orgs + "/" + orgUUID, "", ""},
 		"admin orgs undelete ACME":                           {"POST " + orgs + "/" + orgUUID + "/undelete", "", ""},

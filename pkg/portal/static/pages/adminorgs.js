@@ -85,6 +85,7 @@ const storageLimits = [
   { name: 'workspaceObjects', label: 'Objects of a workspace', size: false },
   { name: 'workspaceCRDs', label: 'CustomResourceDefinitions of a workspace', size: false },
   { name: 'workspaceAPIBindings', label: 'APIBindings of a workspace', size: false },
+  { name: 'workspaceRoles', label: 'Roles, ClusterRoles and Namespaces of a workspace', size: false },
 ];
 
 /** @param {import('../app.js').Page} page @param {any} org */

@@ -21,6 +21,7 @@ const limits = {
     { name: 'bytes', label: 'Stored', format: size },
     { name: 'customResourceDefinitions', label: 'CustomResourceDefinitions', format: number.format },
     { name: 'apiBindings', label: 'APIBindings', format: number.format },
+    { name: 'roles', label: 'Roles, ClusterRoles and Namespaces', format: number.format },
     { name: 'orgBytes', label: 'Stored in the organization', format: size },
   ],
 };

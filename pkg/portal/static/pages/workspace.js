@@ -59,6 +59,7 @@ export async function render(page) {
       h('dt', {}, 'Size of the organization'), h('dd', {}, used(workspace.orgBytes, size)),
       h('dt', {}, 'CustomResourceDefinitions'), h('dd', {}, used(workspace.customResourceDefinitions, String)),
       h('dt', {}, 'APIBindings'), h('dd', {}, used(workspace.apiBindings, String)),
+      h('dt', {}, 'Roles, ClusterRoles and Namespaces'), h('dd', {}, used(workspace.roles, String)),
       h('dt', {}, 'kcp path'), h('dd', {}, h('code', {}, workspace.workspacePath)))),
     h('section', { class: 'card' }, h('h2', {}, 'Conditions'), conditions(workspace)),
     h('p', { class: 'muted small' }, 'Admins of the organization are admins in every workspace of it.'),
