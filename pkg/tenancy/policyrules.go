@@ -2,6 +2,7 @@ package tenancy
 
 import (
 	"fmt"
+	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,8 +12,8 @@ import (
 )
 
 const (
-	// maxBindingClaims is the number of permission claims that an APIBinding of a tenant can have.
-	maxBindingClaims = 64
+	// maxClaims is the number of permission claims that an APIBinding or APIExport of a tenant can have.
+	maxClaims = 64
 	// maxClaimsText is the length in bytes of all names, verbs and selectors in them together. Each verb and
 	// value counts for 16 bytes more, and each term of a selector for 64, as they take in memory.
 	maxClaimsText = 12 << 10
@@ -24,7 +25,9 @@ const (
 
 	// virtualStorageAnnotation has the resources with virtual storage of an APIExport in version
 	// v1alpha1. kcp converts it to spec.resources of v1alpha2.
-	virtualStorageAnnotation = "apis.v1alpha2.kcp.io/resource-schemas"
+	virtualStorageAnnotation = newerFields + "resource-schemas"
+	// newerFields begins the names of the annotations which have what v1alpha1 of an object has no field for.
+	newerFields = "apis.v1alpha2.kcp.io/"
 )
 
 // The kinds of resource that rules of the policy name, as "group/resource".
@@ -121,13 +124,21 @@ func policyRules() []policyRule {
 			kinds:   []string{kindAPIBindings},
 		},
 		{
-			message: fmt.Sprintf("an APIBinding has at most %d permission claims with %d bytes of text, and no annotation of more than %d bytes; "+
-				"kubectl apply stores the object in an annotation, and kubectl apply --server-side does not",
-				maxBindingClaims, maxClaimsText, maxBindingAnnotation),
+			// kcp copies the claims of an export into the status of each binding. An older version has them in an
+			// annotation.
+			message: fmt.Sprintf("an APIBinding or APIExport has at most %d permission claims with %d bytes of text", maxClaims, maxClaimsText),
 			allowed: fmt.Sprintf("object == null || object.?spec.?permissionClaims.orValue([]).size() <= %d && "+
-				"object.?spec.?permissionClaims.orValue([]).map(c, "+claimsText+").sum() <= %d && "+
+				"object.?spec.?permissionClaims.orValue([]).map(c, %s).sum() <= %d && "+
+				"object.metadata.?annotations.orValue({}).all(k, !k.startsWith(%s) || bytes(object.metadata.annotations[k]).size() <= %d)",
+				maxClaims, claimText, maxClaimsText, quoted(newerFields), maxClaimsText),
+			kinds: []string{kindAPIBindings, kindAPIExports},
+		},
+		{
+			message: fmt.Sprintf("an APIBinding has no annotation of more than %d bytes; "+
+				"kubectl apply stores the object in one, and kubectl apply --server-side does not", maxBindingAnnotation),
+			allowed: fmt.Sprintf("object == null || "+
 				"object.metadata.?annotations.orValue({}).all(k, bytes(object.metadata.annotations[k]).size() <= (k == %s ? %d : %d))",
-				maxBindingClaims, maxClaimsText, quoted(v1alpha1.CatalogEntryAnnotation), maxEntryAnnotation, maxBindingAnnotation),
+				quoted(v1alpha1.CatalogEntryAnnotation), maxEntryAnnotation, maxBindingAnnotation),
 			kinds: []string{kindAPIBindings},
 		},
 		{
@@ -159,13 +170,18 @@ func policyRules() []policyRule {
 	}
 }
 
-// claimsText is what the permission claim c counts for in maxClaimsText, in both versions of APIBindings.
-const claimsText = "bytes(c.?group.orValue('')).size() + bytes(c.?resource.orValue('')).size() + bytes(c.?identityHash.orValue('')).size() + " +
+// claimText is what the permission claim c counts for in maxClaimsText, in all versions of APIBindings and APIExports.
+var claimText = "bytes(c.?group.orValue('')).size() + bytes(c.?resource.orValue('')).size() + bytes(c.?identityHash.orValue('')).size() + " +
 	"c.?verbs.orValue([]).map(v, 16 + bytes(v).size()).sum() + " +
 	"c.?resourceSelector.orValue([]).map(o, 64 + bytes(o.?name.orValue('')).size() + bytes(o.?namespace.orValue('')).size()).sum() + " +
-	"c.?selector.?matchLabels.orValue({}).map(k, 64 + bytes(k).size() + bytes(c.selector.matchLabels[k]).size()).sum() + " +
-	"c.?selector.?matchExpressions.orValue([]).map(e, 64 + bytes(e.?key.orValue('')).size() + " +
-	"e.?values.orValue([]).map(v, 16 + bytes(v).size()).sum()).sum()"
+	selectorText("selector") + " + " + selectorText("defaultSelector")
+
+// selectorText is what a selector of the permission claim c counts for.
+func selectorText(field string) string {
+	return strings.ReplaceAll("c.?FIELD.?matchLabels.orValue({}).map(k, 64 + bytes(k).size() + bytes(c.FIELD.matchLabels[k]).size()).sum() + "+
+		"c.?FIELD.?matchExpressions.orValue([]).map(e, 64 + bytes(e.?key.orValue('')).size() + "+
+		"e.?values.orValue([]).map(v, 16 + bytes(v).size()).sum()).sum()", "FIELD", field)
+}
 
 // kindsOf returns the kinds that rules of the policy are about.
 func kindsOf(rules []policyRule) map[string]bool {

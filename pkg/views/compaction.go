@@ -75,6 +75,15 @@ func compactBinding(b *kcpapisv1alpha2.APIBinding) {
 		}
 		share(&c.Message)
 	}
+	for i := range b.Spec.PermissionClaims {
+		shareClaim(&b.Spec.PermissionClaims[i].PermissionClaim)
+	}
+	for i := range b.Status.AppliedPermissionClaims {
+		shareClaim(&b.Status.AppliedPermissionClaims[i].PermissionClaim)
+	}
+	for i := range b.Status.ExportPermissionClaims {
+		shareClaim(&b.Status.ExportPermissionClaims[i])
+	}
 	for i := range b.Status.BoundResources {
 		r := &b.Status.BoundResources[i]
 		for _, s := range []*string{&r.Group, &r.Resource, &r.Schema.Name, &r.Schema.UID, &r.Schema.IdentityHash} {
@@ -84,6 +93,15 @@ func compactBinding(b *kcpapisv1alpha2.APIBinding) {
 		for j := range r.StorageVersions {
 			share(&r.StorageVersions[j])
 		}
+	}
+}
+
+func shareClaim(c *kcpapisv1alpha2.PermissionClaim) {
+	share(&c.Group)
+	share(&c.Resource)
+	share(&c.IdentityHash)
+	for i := range c.Verbs {
+		share(&c.Verbs[i])
 	}
 }
 

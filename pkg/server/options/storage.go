@@ -34,7 +34,7 @@ type StorageOptions struct {
 	// have. Default 100.
 	WorkspaceBindings int64
 	// WorkspaceRoles (--workspace-roles) is the number of Roles, ClusterRoles and Namespaces together that a
-	// Workspace can have. The default of 300 keeps what a replica holds of them below 4 MiB.
+	// Workspace can have. The default of 300 keeps what a replica holds of them below 2 MiB.
 	WorkspaceRoles int64
 
 	// etcdQuota is EtcdQuota in bytes, and limits are those of tenants.

@@ -21,6 +21,15 @@ func claiming(claims, annotation int) string {
 		`"spec":{"reference":{"export":{"name":"plain.example.org"}},"permissionClaims":[` + strings.Join(rejected, ",") + `]}}`
 }
 
+// exporting is an APIExport that claims a number of resources.
+func exporting(claims int) string {
+	claimed := make([]string, claims)
+	for i := range claimed {
+		claimed[i] = fmt.Sprintf(`{"group":"example.org","resource":"gadgets%d","identityHash":"a","verbs":["get"]}`, i)
+	}
+	return `{"apiVersion":"apis.kcp.io/v1alpha2","kind":"APIExport","metadata":{"name":"claims.example.org"},"spec":{"permissionClaims":[` + strings.Join(claimed, ",") + `]}}`
+}
+
 // Every replica of the hub holds all APIBindings in memory.
 func TestHostileAdmin_fillsNoCacheWithAPIBindings(t *testing.T) {
 	t.Parallel()
@@ -59,23 +68,36 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: binders}
 	errOut, err = s.kubectl(t, "bob", selecting(`{"matchExpressions":[{"key":"example.org/team","operator":"In","values":["`+long+`"]}]}`), create)
 	require.NoError(t, err, "the control: %s", errOut)
 	for name, object := range map[string]string{
-		"a long resource":  strings.Replace(claiming(1, 1), "gadgets0", "gadgets"+strings.Repeat("s", 12<<10), 1),
-		"many verbs":       strings.Replace(claiming(1, 1), `"get"`, each(700, `"get%d"`), 1),
-		"many labels":      selecting(`{"matchLabels":{` + each(100, `"a%d":"`+long+`"`) + `}}`),
-		"many values":      selecting(`{"matchExpressions":[{"key":"a","operator":"In","values":["` + long + `",` + each(200, `"v%d`+long[5:]+`"`) + `]}]}`),
-		"many expressions": selecting(`{"matchExpressions":[` + each(200, `{"key":"a%d","operator":"Exists"}`) + `]}`),
-		"too many claims":  claiming(65, 1), "a long annotation": claiming(1, 4097),
-		"a long annotation in an older version": strings.NewReplacer("v1alpha2", "v1alpha1", `"verbs":["get"],`, "", `,"selector":{"matchAll":true}`, `,"all":true`).Replace(claiming(1, 4097)),
+		"a long resource":                strings.Replace(claiming(1, 1), "gadgets0", "gadgets"+strings.Repeat("s", 12<<10), 1),
+		"many verbs":                     strings.Replace(claiming(1, 1), `"get"`, each(700, `"get%d"`), 1),
+		"many labels":                    selecting(`{"matchLabels":{` + each(100, `"a%d":"`+long+`"`) + `}}`),
+		"many values":                    selecting(`{"matchExpressions":[{"key":"a","operator":"In","values":["` + long + `",` + each(200, `"v%d`+long[5:]+`"`) + `]}]}`),
+		"many expressions":               selecting(`{"matchExpressions":[` + each(200, `{"key":"a%d","operator":"Exists"}`) + `]}`),
+		"too many claims":                claiming(65, 1),
+		"an export with too many claims": exporting(65),
+		"an export with a long resource": strings.Replace(exporting(1), "gadgets0", "gadgets"+strings.Repeat("s", 12<<10), 1),
+		"an export with claims in an annotation of an older version": `{"apiVersion":"apis.kcp.io/v1alpha1","kind":"APIExport","metadata":{"name":"claims.example.org",` +
+			`"annotations":{"apis.v1alpha2.kcp.io/permission-claims":"` + strings.Repeat(" ", 12<<10) + `[]"}},"spec":{}}`,
 	} {
 		errOut, err := s.kubectl(t, "bob", object, create)
 		require.Error(t, err, name)
 		require.Contains(t, errOut, "at most 64 permission claims", name)
 	}
+	errOut, err = s.kubectl(t, "bob", exporting(64), create)
+	require.NoError(t, err, "the control: %s", errOut)
+	for name, object := range map[string]string{
+		"a long annotation":                     claiming(1, 4097),
+		"a long annotation in an older version": strings.NewReplacer("v1alpha2", "v1alpha1", `"verbs":["get"],`, "", `,"selector":{"matchAll":true}`, `,"all":true`).Replace(claiming(1, 4097)),
+	} {
+		errOut, err := s.kubectl(t, "bob", object, create)
+		require.Error(t, err, name)
+		require.Contains(t, errOut, "no annotation of more than", name)
+	}
 	errOut, err = s.kubectl(t, "bob", claiming(1, 1), "create -f -")
 	require.NoError(t, err, errOut)
 	errOut, err = s.kubectl(t, "bob", "", "annotate apibindings.apis.kcp.io claiming example.org/more="+strings.Repeat("a", 4097))
 	require.Error(t, err)
-	require.Contains(t, errOut, "at most 64 permission claims")
+	require.Contains(t, errOut, "no annotation of more than")
 	errOut, err = s.kubectl(t, "bob", "", "annotate apibindings.apis.kcp.io claiming example.org/more=a")
 	require.NoError(t, err, errOut)
 }
