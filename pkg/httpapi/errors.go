@@ -39,37 +39,43 @@ const (
 	reasonInsufficientStorage metav1.StatusReason = "InsufficientStorage"
 )
 
-// status is an HTTP status with its reason.
-type status struct {
-	code   int
-	reason metav1.StatusReason
-}
-
-// statuses are the HTTP statuses and reasons by code.
-var statuses = map[errs.Code]status{
-	errs.Invalid:              {http.StatusBadRequest, metav1.StatusReasonBadRequest},
-	errs.Unauthenticated:      {http.StatusUnauthorized, metav1.StatusReasonUnauthorized},
-	errs.Forbidden:            {http.StatusForbidden, metav1.StatusReasonForbidden},
-	errs.NotFound:             {http.StatusNotFound, metav1.StatusReasonNotFound},
-	errs.Conflict:             {http.StatusConflict, metav1.StatusReasonConflict},
-	errs.AlreadyExists:        {http.StatusConflict, metav1.StatusReasonAlreadyExists},
-	errs.PreconditionFailed:   {http.StatusPreconditionFailed, reasonPreconditionFailed},
-	errs.TooLarge:             {http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge},
-	errs.UnsupportedMediaType: {http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType},
-	errs.MethodNotAllowed:     {http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed},
-	errs.Unprocessable:        {http.StatusUnprocessableEntity, metav1.StatusReasonInvalid},
-	errs.TooManyRequests:      {http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests},
-	errs.Unavailable:          {http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable},
-	errs.InsufficientStorage:  {http.StatusInsufficientStorage, reasonInsufficientStorage},
-	errs.BadGateway:           {http.StatusBadGateway, metav1.StatusReasonServiceUnavailable},
-	errs.Timeout:              {http.StatusGatewayTimeout, metav1.StatusReasonTimeout},
-	errs.NotImplemented:       {http.StatusNotImplemented, reasonNotImplemented},
-}
-
-// statusOf returns the HTTP status and the reason of a code; one that is not in the table is internal.
+// statusOf is the table of HTTP statuses and reasons by code.
 func statusOf(code errs.Code) (int, metav1.StatusReason) {
-	if s, ok := statuses[code]; ok {
-		return s.code, s.reason
+	switch code {
+	case errs.Invalid:
+		return http.StatusBadRequest, metav1.StatusReasonBadRequest
+	case errs.Unauthenticated:
+		return http.StatusUnauthorized, metav1.StatusReasonUnauthorized
+	case errs.Forbidden:
+		return http.StatusForbidden, metav1.StatusReasonForbidden
+	case errs.NotFound:
+		return http.StatusNotFound, metav1.StatusReasonNotFound
+	case errs.Conflict:
+		return http.StatusConflict, metav1.StatusReasonConflict
+	case errs.AlreadyExists:
+		return http.StatusConflict, metav1.StatusReasonAlreadyExists
+	case errs.PreconditionFailed:
+		return http.StatusPreconditionFailed, reasonPreconditionFailed
+	case errs.TooLarge:
+		return http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge
+	case errs.UnsupportedMediaType:
+		return http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType
+	case errs.MethodNotAllowed:
+		return http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed
+	case errs.Unprocessable:
+		return http.StatusUnprocessableEntity, metav1.StatusReasonInvalid
+	case errs.TooManyRequests:
+		return http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests
+	case errs.Unavailable:
+		return http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable
+	case errs.InsufficientStorage:
+		return http.StatusInsufficientStorage, reasonInsufficientStorage
+	case errs.BadGateway:
+		return http.StatusBadGateway, metav1.StatusReasonServiceUnavailable
+	case errs.Timeout:
+		return http.StatusGatewayTimeout, metav1.StatusReasonTimeout
+	case errs.NotImplemented:
+		return http.StatusNotImplemented, reasonNotImplemented
 	}
 	return http.StatusInternalServerError, metav1.StatusReasonInternalError
 }

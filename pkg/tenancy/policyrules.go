@@ -130,7 +130,7 @@ func policyRules() []policyRule {
 			allowed: fmt.Sprintf("object == null || object.?spec.?permissionClaims.orValue([]).size() <= %d && "+
 				"object.?spec.?permissionClaims.orValue([]).map(c, %s).sum() <= %d && "+
 				"object.metadata.?annotations.orValue({}).all(k, !k.startsWith(%s) || bytes(object.metadata.annotations[k]).size() <= %d)",
-				maxClaims, claimText, maxClaimsText, quoted(newerFields), maxClaimsText),
+				maxClaims, claimText(), maxClaimsText, quoted(newerFields), maxClaimsText),
 			kinds: []string{kindAPIBindings, kindAPIExports},
 		},
 		{
@@ -171,10 +171,12 @@ func policyRules() []policyRule {
 }
 
 // claimText is what the permission claim c counts for in maxClaimsText, in all versions of APIBindings and APIExports.
-var claimText = "bytes(c.?group.orValue('')).size() + bytes(c.?resource.orValue('')).size() + bytes(c.?identityHash.orValue('')).size() + " +
-	"c.?verbs.orValue([]).map(v, 16 + bytes(v).size()).sum() + " +
-	"c.?resourceSelector.orValue([]).map(o, 64 + bytes(o.?name.orValue('')).size() + bytes(o.?namespace.orValue('')).size()).sum() + " +
-	selectorText("selector") + " + " + selectorText("defaultSelector")
+func claimText() string {
+	return "bytes(c.?group.orValue('')).size() + bytes(c.?resource.orValue('')).size() + bytes(c.?identityHash.orValue('')).size() + " +
+		"c.?verbs.orValue([]).map(v, 16 + bytes(v).size()).sum() + " +
+		"c.?resourceSelector.orValue([]).map(o, 64 + bytes(o.?name.orValue('')).size() + bytes(o.?namespace.orValue('')).size()).sum() + " +
+		selectorText("selector") + " + " + selectorText("defaultSelector")
+}
 
 // selectorText is what a selector of the permission claim c counts for.
 func selectorText(field string) string {
