@@ -85,13 +85,13 @@ func answersOf() map[string]fault {
 		}),
 		"two of three writes conflict": conflicting(),
 		"no watch lasts half a second": func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
-			if isWatch(r) {
-				cut := time.AfterFunc(500*time.Millisecond, func() {
-					_ = http.NewResponseController(w).SetWriteDeadline(time.Now())
-				})
-				defer cut.Stop()
+			if !isWatch(r) {
+				forward.ServeHTTP(w, r)
+				return
 			}
-			forward.ServeHTTP(w, r)
+			short := &cutShort{ResponseWriter: w, after: 500 * time.Millisecond}
+			defer short.stop()
+			forward.ServeHTTP(short, r)
 		},
 		"every watch is gone at first": func() fault {
 			var mu sync.Mutex
@@ -110,6 +110,29 @@ func answersOf() map[string]fault {
 				forward.ServeHTTP(w, r)
 			}
 		}(),
+	}
+}
+
+// cutShort ends an answer some time after it began. A kcp on a busy machine takes longer than that to begin one, and
+// one that never does cannot be reached.
+type cutShort struct {
+	http.ResponseWriter
+	after time.Duration
+	cut   *time.Timer
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (c *cutShort) WriteHeader(code int) {
+	c.cut = time.AfterFunc(c.after, func() { _ = http.NewResponseController(c.ResponseWriter).SetWriteDeadline(time.Now()) })
+	c.ResponseWriter.WriteHeader(code)
+}
+
+// Unwrap is for http.ResponseController.
+func (c *cutShort) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+func (c *cutShort) stop() {
+	if c.cut != nil {
+		c.cut.Stop()
 	}
 }
 
