@@ -61,58 +61,53 @@ func TestCompaction_boundsAWorkspace(t *testing.T) { //nolint:paralleltest // it
 		return (fmt.Sprint(prefix, n) + strings.Repeat("x", length))[:length]
 	}
 	var held []any
-	taken := heapTaken(func() {
-		for n := range roles {
-			r := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{
-				Name: text("role", n, 253), Namespace: text("space", n, 63), UID: types.UID(text("u", n, 36)), ResourceVersion: "1234567890",
-				Labels: map[string]string{"a": text("l", n, 63)}, Annotations: map[string]string{logicalcluster.AnnotationKey: "c-w", "a": text("a", n, 4<<10)},
-			}}
-			for rules := r.Rules; tenancy.EncodeRules(rules) != ""; {
-				r.Rules = rules
-				rules = append(slices.Clone(rules), rbacv1.PolicyRule{
-					APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"},
-					ResourceNames: []string{text(fmt.Sprint(n, "-"), len(rules), 100)},
-				})
-			}
-			compactRole(r)
-			held = append(held, r)
+	before := LiveHeap()
+	for n := range roles {
+		r := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{
+			Name: text("role", n, 253), Namespace: text("space", n, 63), UID: types.UID(text("u", n, 36)), ResourceVersion: "1234567890",
+			Labels: map[string]string{"a": text("l", n, 63)}, Annotations: map[string]string{logicalcluster.AnnotationKey: "c-w", "a": text("a", n, 4<<10)},
+		}}
+		for rules := r.Rules; tenancy.EncodeRules(rules) != ""; {
+			r.Rules = rules
+			rules = append(slices.Clone(rules), rbacv1.PolicyRule{
+				APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"},
+				ResourceNames: []string{text(fmt.Sprint(n, "-"), len(rules), 100)},
+			})
 		}
-		for n := range bindings {
-			b := &kcpapisv1alpha2.APIBinding{ObjectMeta: metav1.ObjectMeta{
-				Name: text("binding", n, 253), UID: types.UID(text("u", n, 36)), ResourceVersion: "1234567890",
-				Labels: map[string]string{"a": text("l", n, 63)}, Annotations: map[string]string{logicalcluster.AnnotationKey: "c-w", "a": text("a", n, 4<<10)},
-			}}
-			for c := range claims {
-				claim := kcpapisv1alpha2.AcceptablePermissionClaim{State: kcpapisv1alpha2.ClaimRejected}
-				claim.Resource = text(fmt.Sprint("r", n, "-"), c, claimsText/claims)
-				b.Spec.PermissionClaims = append(b.Spec.PermissionClaims, claim)
-				// As decoded from JSON, each has its own memory.
-				claim.Resource = strings.Clone(claim.Resource)
-				b.Status.AppliedPermissionClaims = append(b.Status.AppliedPermissionClaims, claim.ScopedPermissionClaim)
-				claim.Resource = strings.Clone(claim.Resource)
-				b.Status.ExportPermissionClaims = append(b.Status.ExportPermissionClaims, claim.PermissionClaim)
-			}
-			compactBinding(b)
-			held = append(held, b)
+		compactRole(r)
+		held = append(held, r)
+	}
+	for n := range bindings {
+		b := &kcpapisv1alpha2.APIBinding{ObjectMeta: metav1.ObjectMeta{
+			Name: text("binding", n, 253), UID: types.UID(text("u", n, 36)), ResourceVersion: "1234567890",
+			Labels: map[string]string{"a": text("l", n, 63)}, Annotations: map[string]string{logicalcluster.AnnotationKey: "c-w", "a": text("a", n, 4<<10)},
+		}}
+		for c := range claims {
+			claim := kcpapisv1alpha2.AcceptablePermissionClaim{State: kcpapisv1alpha2.ClaimRejected}
+			claim.Resource = text(fmt.Sprint("r", n, "-"), c, claimsText/claims)
+			b.Spec.PermissionClaims = append(b.Spec.PermissionClaims, claim)
+			// As decoded from JSON, each has its own memory.
+			claim.Resource = strings.Clone(claim.Resource)
+			b.Status.AppliedPermissionClaims = append(b.Status.AppliedPermissionClaims, claim.ScopedPermissionClaim)
+			claim.Resource = strings.Clone(claim.Resource)
+			b.Status.ExportPermissionClaims = append(b.Status.ExportPermissionClaims, claim.PermissionClaim)
 		}
-	})
+		compactBinding(b)
+		held = append(held, b)
+	}
+	taken := LiveHeap() - before
 	t.Logf("%d KiB", taken>>10)
 	require.LessOrEqual(t, taken, int64(6<<20))
 	require.Greater(t, taken, int64(2<<20), "the control: it is measured")
 	runtime.KeepAlive(held)
 }
 
-// heapTaken returns the memory that is in use after make and was not before, in bytes.
-func heapTaken(make func()) int64 {
-	live := func() int64 {
-		// The second collection empties sync.Pools.
-		runtime.GC()
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return int64(m.HeapAlloc)
-	}
-	before := live()
-	make()
-	return live() - before
+// LiveHeap returns the memory that is in use, in bytes.
+func LiveHeap() int64 {
+	// The second collection empties sync.Pools.
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }

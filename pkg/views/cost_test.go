@@ -90,21 +90,13 @@ func TestViews_personTakesAtMostFourKiB(t *testing.T) {
 // bytesPerPerson returns the memory of one person, in the views and in the informers,
 // after every person has sent a request.
 func bytesPerPerson(t testing.TB, people, rows int) int64 {
-	live := func() int64 {
-		// The second collection empties sync.Pools.
-		runtime.GC()
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return int64(m.HeapAlloc)
-	}
 	objects := world{orgs: people, people: people, rows: rows}.objects()
 	var before int64
-	v := watching(t, objects, func() { before = live() })
+	v := watching(t, objects, func() { before = views.LiveHeap() })
 	for i := range people {
 		v.Index(personName(i))
 	}
-	per := (live() - before) / int64(people)
+	per := (views.LiveHeap() - before) / int64(people)
 	runtime.KeepAlive(v)
 	runtime.KeepAlive(objects)
 	return per

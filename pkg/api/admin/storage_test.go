@@ -11,7 +11,8 @@ import (
 )
 
 // hubsLimits are those of newFixture.
-const hubsLimits = `{"bytes": "2Gi", "workspaceBytes": "256Mi", "workspaceObjects": 20000, "workspaceCRDs": 200, "workspaceAPIBindings": 0, "workspaceRoles": 0}`
+const hubsLimits = `{"bytes": "2Gi", "workspaceBytes": "256Mi", "workspaceObjects": 20000, ` +
+	`"workspaceCRDs": 200, "workspaceAPIBindings": 0, "workspaceRoles": 0}`
 
 func TestStorage_limitsAreSetAndTakenAway(t *testing.T) {
 	t.Parallel()
@@ -22,7 +23,8 @@ func TestStorage_limitsAreSetAndTakenAway(t *testing.T) {
 	}
 	type m = map[string]any
 	all := m{"bytes": "10Gi", "workspaceBytes": "1536Mi", "workspaceObjects": 1e5, "workspaceCRDs": 300., "workspaceAPIBindings": 150., "workspaceRoles": 900.}
-	require.Equal(t, all, limits(`{"storage": {"bytes": "10Gi", "workspaceBytes": "1.5Gi", "workspaceObjects": 100000, "workspaceCRDs": 300, "workspaceAPIBindings": 150, "workspaceRoles": 900}}`))
+	require.Equal(t, all, limits(`{"storage": {"bytes": "10Gi", "workspaceBytes": "1.5Gi", "workspaceObjects": 100000, `+
+		`"workspaceCRDs": 300, "workspaceAPIBindings": 150, "workspaceRoles": 900}}`))
 	o, _ := f.world.Org(apitest.Acme)
 	require.Equal(t, &v1alpha1.StorageLimits{
 		Bytes: 10 << 30, WorkspaceBytes: 3 << 29, WorkspaceObjects: 100_000, WorkspaceCRDs: 300, WorkspaceAPIBindings: 150, WorkspaceRoles: 900,
@@ -30,7 +32,11 @@ func TestStorage_limitsAreSetAndTakenAway(t *testing.T) {
 	all["bytes"], all["workspaceObjects"] = "2Gi", 20000.
 	require.Equal(t, all, limits(`{"storage": {"bytes": null, "workspaceObjects": 0}}`), "the others stay")
 	require.Equal(t, all, limits(`{"workspaceQuota": 7}`))
-	require.Equal(t, m{"bytes": "2Gi", "workspaceBytes": "256Mi", "workspaceObjects": 20000., "workspaceCRDs": 200., "workspaceAPIBindings": 0., "workspaceRoles": 0.}, limits(`{"storage": null}`))
+	hubs := m{
+		"bytes": "2Gi", "workspaceBytes": "256Mi", "workspaceObjects": 20000., "workspaceCRDs": 200.,
+		"workspaceAPIBindings": 0., "workspaceRoles": 0.,
+	}
+	require.Equal(t, hubs, limits(`{"storage": null}`))
 	o, _ = f.world.Org(apitest.Acme)
 	require.Nil(t, o.Spec.Storage)
 }

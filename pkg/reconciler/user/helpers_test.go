@@ -86,7 +86,8 @@ func (k *kcp) request(in kcpfake.Request, after bool) error {
 	switch {
 	case in.Verb == "get" && in.Resource == "organizations" && k.unknown:
 		return apierrors.NewInternalError(kcptest.ErrDown)
-	case !after && in.Verb == "patch" && in.Resource == "users" && k.holds > 0 && !k.user.DeletionTimestamp.IsZero() && strings.Contains(string(in.Body), `"finalizers"`):
+	case !after && in.Verb == "patch" && in.Resource == "users" && strings.Contains(string(in.Body), `"finalizers"`) &&
+		k.holds > 0 && !k.user.DeletionTimestamp.IsZero():
 		k.holds--
 		return apierrors.NewInternalError(kcptest.ErrDown)
 	case !after && in.Verb == "delete" && in.Resource == "users" && k.withdrawn != nil:

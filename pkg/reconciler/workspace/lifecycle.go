@@ -51,7 +51,8 @@ func (s *lifecycle) Reconcile(ctx context.Context, o *object) (controller.Result
 		return controller.Result{Stop: true}, s.ended(ctx, orgCluster, o.Workspace, mark[v1alpha1.DeletionRequestedAtAnnotation])
 	}
 	if ws.DeletionRequestedAt == nil {
-		if meta.IsStatusConditionFalse(o.common.Conditions, v1alpha1.ConditionActive) || ws.ClusterID != "" && s.clusters.Deactivated(ws.ClusterID) && !s.orgDeactivated(orgCluster) {
+		if meta.IsStatusConditionFalse(o.common.Conditions, v1alpha1.ConditionActive) ||
+			ws.ClusterID != "" && s.clusters.Deactivated(ws.ClusterID) && !s.orgDeactivated(orgCluster) {
 			return controller.Result{}, s.activate(ctx, orgCluster, ws.ClusterID)
 		}
 		if ws.ExpiresAt != nil {

@@ -27,7 +27,8 @@ func exporting(claims int) string {
 	for i := range claimed {
 		claimed[i] = fmt.Sprintf(`{"group":"example.org","resource":"gadgets%d","identityHash":"a","verbs":["get"]}`, i)
 	}
-	return `{"apiVersion":"apis.kcp.io/v1alpha2","kind":"APIExport","metadata":{"name":"claims.example.org"},"spec":{"permissionClaims":[` + strings.Join(claimed, ",") + `]}}`
+	return `{"apiVersion":"apis.kcp.io/v1alpha2","kind":"APIExport","metadata":{"name":"claims.example.org"},` +
+		`"spec":{"permissionClaims":[` + strings.Join(claimed, ",") + `]}}`
 }
 
 // Every replica of the hub holds all APIBindings in memory.
@@ -65,18 +66,20 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: binders}
 	}
 	selecting := func(selector string) string { return strings.Replace(claiming(1, 1), `{"matchAll":true}`, selector, 1) }
 	long := strings.Repeat("a", 63)
+	older := strings.NewReplacer("v1alpha2", "v1alpha1", `"verbs":["get"],`, "", `,"selector":{"matchAll":true}`, `,"all":true`)
 	errOut, err = s.kubectl(t, "bob", selecting(`{"matchExpressions":[{"key":"example.org/team","operator":"In","values":["`+long+`"]}]}`), create)
 	require.NoError(t, err, "the control: %s", errOut)
 	for name, object := range map[string]string{
 		"a long resource":                strings.Replace(claiming(1, 1), "gadgets0", "gadgets"+strings.Repeat("s", 12<<10), 1),
 		"many verbs":                     strings.Replace(claiming(1, 1), `"get"`, each(700, `"get%d"`), 1),
 		"many labels":                    selecting(`{"matchLabels":{` + each(100, `"a%d":"`+long+`"`) + `}}`),
-		"many values":                    selecting(`{"matchExpressions":[{"key":"a","operator":"In","values":["` + long + `",` + each(200, `"v%d`+long[5:]+`"`) + `]}]}`),
+		"many values":                    selecting(`{"matchExpressions":[{"key":"a","operator":"In","values":[` + each(200, `"v%d`+long[5:]+`"`) + `]}]}`),
 		"many expressions":               selecting(`{"matchExpressions":[` + each(200, `{"key":"a%d","operator":"Exists"}`) + `]}`),
 		"too many claims":                claiming(65, 1),
 		"an export with too many claims": exporting(65),
 		"an export with a long resource": strings.Replace(exporting(1), "gadgets0", "gadgets"+strings.Repeat("s", 12<<10), 1),
-		"an export with claims in an annotation of an older version": `{"apiVersion":"apis.kcp.io/v1alpha1","kind":"APIExport","metadata":{"name":"claims.example.org",` +
+		"an export with claims in an annotation of an older version": `{"apiVersion":"apis.kcp.io/v1alpha1",` +
+			`"kind":"APIExport","metadata":{"name":"claims.example.org",` +
 			`"annotations":{"apis.v1alpha2.kcp.io/permission-claims":"` + strings.Repeat(" ", 12<<10) + `[]"}},"spec":{}}`,
 	} {
 		errOut, err := s.kubectl(t, "bob", object, create)
@@ -87,7 +90,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: binders}
 	require.NoError(t, err, "the control: %s", errOut)
 	for name, object := range map[string]string{
 		"a long annotation":                     claiming(1, 4097),
-		"a long annotation in an older version": strings.NewReplacer("v1alpha2", "v1alpha1", `"verbs":["get"],`, "", `,"selector":{"matchAll":true}`, `,"all":true`).Replace(claiming(1, 4097)),
+		"a long annotation in an older version": older.Replace(claiming(1, 4097)),
 	} {
 		errOut, err := s.kubectl(t, "bob", object, create)
 		require.Error(t, err, name)

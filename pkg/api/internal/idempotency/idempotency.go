@@ -44,7 +44,9 @@ func Key(r *http.Request) (key, hash string, err error) {
 
 // Claim is that of a request to create an Organization, or a Workspace in org if it is not empty, with the
 // billing that it asks for. newUUID generates the UUID if the request has no key.
-func Claim(r *http.Request, in rest.CreateRequest, org string, newUUID func() string, now time.Time) (c v1alpha1.Claim, billing tenancy.BillingEdit, err error) {
+func Claim(
+	r *http.Request, in rest.CreateRequest, org string, newUUID func() string, now time.Time,
+) (c v1alpha1.Claim, billing tenancy.BillingEdit, err error) {
 	if billing, err = mergepatch.Billing(in.Billing); err != nil {
 		return c, nil, err
 	}
