@@ -50,6 +50,9 @@ func (b Bindings) Right(held *kcpapisv1alpha2.APIBinding) bool {
 // bindings in kcp even if the cache is as desired. waiting says what is missing, or is empty;
 // after is the time until the next check.
 //
+// Keep writes a repair once the condition says what is missing. The write of the condition can fail
+// after the repair, and what is repaired is not reported any more (O-11).
+//
 // Keep lists the bindings in kcp before it writes: if a claim is not accepted, the cache lacks
 // bindings that exist.
 func (b Bindings) Keep(ctx context.Context, cluster string, watched *metav1.Condition, forced bool) (waiting string, after time.Duration, err error) {
@@ -65,7 +68,8 @@ func (b Bindings) Keep(ctx context.Context, cluster string, watched *metav1.Cond
 	case whole && (watched == nil || watched.Status == metav1.ConditionTrue):
 		return "", 0, nil
 	}
-	if waiting, err = b.repair(ctx, cluster); err != nil || waiting != "" {
+	said := watched == nil || watched.Status == metav1.ConditionFalse
+	if waiting, err = b.repair(ctx, cluster, said); err != nil || waiting != "" {
 		after = recheckRepair
 	}
 	return waiting, after, err
@@ -81,8 +85,9 @@ func (b Bindings) Complete(cluster string) bool {
 		})
 }
 
-// repair writes the bindings that are not as desired and says what is missing.
-func (b Bindings) repair(ctx context.Context, cluster string) (waiting string, err error) {
+// repair says what is missing. It writes the bindings that are not as desired, if that was said
+// before or nothing is missing.
+func (b Bindings) repair(ctx context.Context, cluster string, said bool) (waiting string, err error) {
 	held, err := b.List(ctx, cluster)
 	if err != nil {
 		return "", err
@@ -92,7 +97,7 @@ func (b Bindings) repair(ctx context.Context, cluster string) (waiting string, e
 		if lacks != "" && waiting == "" {
 			waiting = lacks
 		}
-		if write != nil {
+		if write != nil && (said || lacks == "") {
 			if err := b.Write(ctx, cluster, write); err != nil {
 				return waiting, err
 			}

@@ -202,7 +202,7 @@ func (o boundOrg) saysSo(t testing.TB) (wait func()) {
 	t.Cleanup(w.Stop)
 	return func() {
 		t.Helper()
-		var last *v1alpha1.Organization
+		var last []metav1.Condition
 		framework.Eventually(t, framework.Long, func() error {
 			for {
 				select {
@@ -211,7 +211,7 @@ func (o boundOrg) saysSo(t testing.TB) (wait func()) {
 					if !ok {
 						return fmt.Errorf("%v", event.Object)
 					}
-					last = org
+					last = org.Status.Conditions
 					c := meta.FindStatusCondition(org.Status.Conditions, v1alpha1.ConditionWatched)
 					if c != nil && c.Status == metav1.ConditionFalse {
 						require.NotEqual(t, v1alpha1.PhaseReady, org.Status.Phase)
