@@ -18,30 +18,30 @@ type accepted[C any] struct {
 	of      func(*v1alpha1.Organization) *[]C
 	same    func(a, b C) bool
 	cluster clusterFunc
-	// current reads the Organization from kcp itself.
-	current current
-	change  func(ctx context.Context, cluster string, c C) error
+	orgs    organizations
+	objects changer[C]
+}
+
+// changer carries out accepted changes of objects. A change that does not apply any more is no error.
+type changer[C any] interface {
+	Change(ctx context.Context, cluster string, c C) error
 }
 
 // invitations carries out spec.invitationChanges.
-func invitations(
-	cluster clusterFunc, now current, change func(context.Context, string, v1alpha1.InvitationChange) error,
-) *accepted[v1alpha1.InvitationChange] {
+func invitations(cluster clusterFunc, orgs organizations, objects changer[v1alpha1.InvitationChange]) *accepted[v1alpha1.InvitationChange] {
 	return &accepted[v1alpha1.InvitationChange]{
 		condition: v1alpha1.ConditionInvitationsChanged, noun: "invitations",
 		of:   func(o *v1alpha1.Organization) *[]v1alpha1.InvitationChange { return &o.Spec.InvitationChanges },
-		same: tenancy.SameInvitationChange, cluster: cluster, current: now, change: change,
+		same: tenancy.SameInvitationChange, cluster: cluster, orgs: orgs, objects: objects,
 	}
 }
 
 // requests carries out spec.requestChanges.
-func requests(
-	cluster clusterFunc, now current, change func(context.Context, string, v1alpha1.RequestChange) error,
-) *accepted[v1alpha1.RequestChange] {
+func requests(cluster clusterFunc, orgs organizations, objects changer[v1alpha1.RequestChange]) *accepted[v1alpha1.RequestChange] {
 	return &accepted[v1alpha1.RequestChange]{
 		condition: v1alpha1.ConditionRequestsChanged, noun: "requests",
 		of:   func(o *v1alpha1.Organization) *[]v1alpha1.RequestChange { return &o.Spec.RequestChanges },
-		same: tenancy.SameRequestChange, cluster: cluster, current: now, change: change,
+		same: tenancy.SameRequestChange, cluster: cluster, orgs: orgs, objects: objects,
 	}
 }
 
@@ -57,7 +57,7 @@ func (s *accepted[C]) Reconcile(ctx context.Context, org *v1alpha1.Organization)
 		return controller.Result{Message: s.noun + " are made once the organization's workspace exists"}, nil
 	}
 	// A cache that is behind can show a change that was carried out, and an object that was removed since.
-	now, err := s.current(ctx, org)
+	now, err := s.orgs.current(ctx, org)
 	if err != nil {
 		return controller.Result{}, err
 	}
@@ -67,7 +67,7 @@ func (s *accepted[C]) Reconcile(ctx context.Context, org *v1alpha1.Organization)
 		if !slices.ContainsFunc(*s.of(now), func(o C) bool { return s.same(o, c) }) {
 			continue
 		}
-		if err := s.change(ctx, cluster, c); err != nil {
+		if err := s.objects.Change(ctx, cluster, c); err != nil {
 			left, failed = append(left, c), err
 		}
 	}

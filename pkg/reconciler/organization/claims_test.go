@@ -1,61 +1,70 @@
 package organization
 
 import (
-	"context"
 	"testing"
 
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/test/doubles/kcpfake"
 )
 
 func TestO6_createsClaimedWorkspaces(t *testing.T) {
 	t.Parallel()
+	k := kcptest.New(t)
 	asked := tenancy.NewClaim("new", "Display name", "bob", "hash", metav1.Unix(1, 0))
 	fails := ""
+	k.FailBefore(func(in kcpfake.Request) error {
+		if in.Verb+" "+in.Resource == fails {
+			return apierrors.NewInternalError(kcptest.ErrDown)
+		}
+		return nil
+	})
+	k.PutWorkspace("c", "unseen", "")
 	o := tenancy.NewOrganization("o", "O", "alice")
 	o.Spec.WorkspaceClaims = []v1alpha1.Claim{{UUID: "unseen"}, {UUID: "gone"}, asked}
-	var made []tenancy.Workspace
+	k.Put(kcptest.Orgs, o)
 	step := &claims{
 		cluster: func(org string) (string, bool) { return "c", org == "o" },
 		children: func(org string) []tenancy.Workspace {
 			require.Equal(t, "o", org)
 			return []tenancy.Workspace{{UUID: "seen"}}
 		},
-		read: func(_ context.Context, org string) (*v1alpha1.Organization, error) {
-			require.Equal(t, "o", org)
-			return o, nil
-		},
-		create: func(_ context.Context, cluster string, w tenancy.Workspace) error {
-			require.Equal(t, "c", cluster)
-			if w.UUID == fails {
-				return errDown
-			}
-			made = append(made, w)
-			return nil
-		},
-		exists: func(_ context.Context, cluster, uuid string) (bool, error) {
-			require.Equal(t, "c", cluster)
-			return uuid == "unseen", nil
-		},
+		orgs: organizations{k.Stored.Organizations, kcptest.Orgs}, workspaces: k.Stored.Workspaces,
 	}
-	fails = "new"
+	made := func() (all []tenancy.Workspace) {
+		for _, ws := range k.Caches.Workspaces.InCluster("c") {
+			if ws.Name != "unseen" {
+				all = append(all, tenancy.WorkspaceOf("o", ws))
+			}
+		}
+		return all
+	}
+	fails = "create workspaces"
 	_, err := step.Reconcile(t.Context(), o)
-	require.ErrorIs(t, err, errDown)
+	requireDown(t, err)
 	require.Equal(t, []v1alpha1.Claim{{UUID: "unseen"}, asked, {UUID: "seen"}}, o.Spec.WorkspaceClaims, "what was asked for is kept")
+	require.Empty(t, made())
 	fails = ""
 	_, err = step.Reconcile(t.Context(), o)
 	require.NoError(t, err)
 	require.Equal(t, []v1alpha1.Claim{{UUID: "unseen"}, {UUID: "new"}, {UUID: "seen"}}, o.Spec.WorkspaceClaims)
-	require.Equal(t, []tenancy.Workspace{tenancy.ClaimedWorkspace("o", asked)}, made)
+	require.Len(t, made(), 1)
+	got, want := made()[0], tenancy.ClaimedWorkspace("o", asked)
+	require.Equal(t, [...]string{want.UUID, want.DisplayName, want.CreatedBy}, [...]string{got.UUID, got.DisplayName, got.CreatedBy})
+	require.Equal(t, want.Labels, got.Labels)
 
+	k.Remove("c", &kcptenancyv1alpha1.Workspace{ObjectMeta: metav1.ObjectMeta{Name: "new"}})
 	o.Spec.WorkspaceClaims = []v1alpha1.Claim{asked}
-	step.read = func(context.Context, string) (*v1alpha1.Organization, error) { return nil, errDown }
+	fails = "get organizations"
 	_, err = step.Reconcile(t.Context(), o)
-	require.ErrorIs(t, err, errDown)
-	require.Len(t, made, 1, "what kcp does not say to be asked for is not made")
+	requireDown(t, err)
+	require.Empty(t, made(), "what kcp does not say to be asked for is not made")
 }
 
 // In a soft-deleted Org no Workspace is created. Claims wait for the undelete.

@@ -106,19 +106,15 @@ func configOf(d reconciler.Deps, bindings tenancy.Bindings, followed func(org, w
 	stored, orgs := d.Objects(), d.Clusters.Orgs
 	memberships := stored.Memberships
 	return Config{
-		Tree: d.Settings.Tree, Clock: d.Settings.Clock, RightsClock: d.Settings.RightsClock, Grace: d.Settings.Deletion, Hold: d.Settings.Hold,
+		Objects: stored, Tree: d.Settings.Tree, Clock: d.Settings.Clock, RightsClock: d.Settings.RightsClock, Grace: d.Settings.Deletion, Hold: d.Settings.Hold,
 		PersonalRole: d.Settings.PersonalOrgRole, OrgsCluster: d.Clusters.Orgs,
 		Cache: Cache{
 			Workspace: func(org string) (*kcptenancyv1alpha1.Workspace, bool) {
 				return stored.Workspaces.Get(orgs, org)
 			},
 			Initializing: d.InitializingCluster,
-			Memberships:  d.Views.MembershipsIn,
-			Expired:      d.Views.Expired,
-			Followed:     func(org, user string) bool { return followed(org, "", user) },
-			Children:     d.Views.Workspaces,
-			User:         d.Views.ByName,
 		},
+		Views: d.Views, Followed: followed, Audit: d.AuditedMembership, GroupMaxAge: d.Settings.GroupMaxAge, Full: d.Settings.Spares.Full,
 		Organizations: Organizations{
 			Get: stored.Organizations.ByKey,
 			Read: func(ctx context.Context, org string) (*v1alpha1.Organization, error) {
@@ -132,34 +128,7 @@ func configOf(d reconciler.Deps, bindings tenancy.Bindings, followed func(org, w
 		Workspaces: workspacesOf(d),
 		Memberships: Memberships{
 			List: memberships.List, Create: memberships.Create, Delete: memberships.DeleteUnchanged,
-			Add: func(ctx context.Context, cluster string, m *v1alpha1.Membership) error {
-				facts := reconciler.MembershipFacts(v1alpha1.MembershipSpec{}, m.Spec)
-				return d.AuditedMembership("add member", false, cluster, m, facts, func() error { return memberships.Create(ctx, cluster, m) })
-			},
-			Remove: func(ctx context.Context, cluster string, m *v1alpha1.Membership) error {
-				action := "remove member"
-				if tenancy.EffectiveAt(m, d.Settings.RightsClock.Now()) == nil {
-					action = "expire"
-				}
-				return d.AuditedMembership(action, true, cluster, m, audit.Facts{}, func() error { return memberships.DeleteUnchanged(ctx, cluster, m) })
-			},
-			Set: func(ctx context.Context, cluster string, m *v1alpha1.Membership, c v1alpha1.MembershipChange) error {
-				action, reduces := "change member", tenancy.ReducesMembership(m, c)
-				switch {
-				case reduces && c.By == "":
-					action = "expire"
-				case reduces && c.Role != m.Spec.Role:
-					action = "demote member"
-				}
-				facts := reconciler.MembershipFacts(m.Spec, tenancy.ChangedMembership(m, c).Spec)
-				return d.AuditedMembership(action, reduces, cluster, m, facts, func() error { return memberships.Set(ctx, cluster, m, c) })
-			},
 		},
-		Groups: Groups{
-			With: d.Views.WithGroup, Count: func(user string) int { return len(d.Views.MembershipsOf(user)) },
-			Full: d.Settings.Spares.Full, MaxAge: d.Settings.GroupMaxAge,
-		},
-		ChangeBot: stored.Bots.Change, ChangeInvitation: stored.Invitations.Change, ChangeRequest: stored.Requests.Change,
 		RemoveEntries: func(ctx context.Context, cluster string) (left int, err error) {
 			err = stored.Entries.Each(ctx, cluster, "", func(e *v1alpha1.CatalogEntry) error {
 				left++
@@ -176,7 +145,7 @@ func configOf(d reconciler.Deps, bindings tenancy.Bindings, followed func(org, w
 			Deactivated: d.Freezer.Deactivated,
 			Initialize:  d.Initialize,
 		},
-		Bindings: bindings,
+		Kept: bindings,
 		Purged: func(ctx context.Context, o *v1alpha1.Organization, counts map[string]int) {
 			d.Purged(ctx, audit.Event{Org: o.Name}, counts)
 		},
@@ -193,9 +162,7 @@ func workspacesOf(d reconciler.Deps) Workspaces {
 		Own: func(ctx context.Context, org string) (*kcptenancyv1alpha1.Workspace, bool, error) {
 			return stored.Find(ctx, orgs, org)
 		},
-		CreateChild: stored.CreateChild,
-		ChildExists: stored.Exists,
-		List:        stored.List,
+		List: stored.List,
 		Delete: func(ctx context.Context, cluster string, ws *kcptenancyv1alpha1.Workspace) error {
 			if err := stored.Delete(ctx, cluster, ws); err != nil || ws.Spec.Cluster == "" {
 				return err

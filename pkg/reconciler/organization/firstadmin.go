@@ -17,10 +17,9 @@ import (
 // an Organization that others have taken over looks new, or empty.
 type firstAdmin struct {
 	cluster      clusterFunc
-	user         func(name string) (*v1alpha1.User, bool)
+	views        Views
 	personalRole v1alpha1.Role
-	// cached reads Memberships from the cache; list and current ask kcp itself.
-	cached  func(cluster string) []*v1alpha1.Membership
+	// list and current ask kcp itself.
 	list    func(ctx context.Context, cluster string) ([]*v1alpha1.Membership, error)
 	current current
 	create  func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
@@ -34,10 +33,10 @@ func (s *firstAdmin) Reconcile(ctx context.Context, org *v1alpha1.Organization) 
 	if creator == "" || !ok {
 		return controller.Result{}, nil
 	}
-	if s.done(org) && slices.ContainsFunc(s.cached(cluster), func(m *v1alpha1.Membership) bool { return m.Spec.Scope == v1alpha1.ScopeOrg }) {
+	if s.done(org) && slices.ContainsFunc(s.views.MembershipsIn(cluster), func(m *v1alpha1.Membership) bool { return m.Spec.Scope == v1alpha1.ScopeOrg }) {
 		return controller.Result{}, nil
 	}
-	if u, ok := s.user(creator); !ok || !tenancy.MayHaveMade(u, org.CreationTimestamp) {
+	if u, ok := s.views.ByName(creator); !ok || !tenancy.MayHaveMade(u, org.CreationTimestamp) {
 		return controller.Result{}, nil
 	}
 	if due, err := s.due(ctx, org, cluster); err != nil || !due {

@@ -6,34 +6,39 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
+
+// crowd are views in which everybody is in many places.
+type crowd struct {
+	*kcptest.KCP
+	places int
+}
+
+func (c *crowd) MembershipsOf(string) []*v1alpha1.Membership {
+	return make([]*v1alpha1.Membership, c.places)
+}
+
+func (c *crowd) Expired(string) []*v1alpha1.Membership { return nil }
 
 // The step decides, and the members step carries out what it decided in the next pass.
 func TestGroups_areAcceptedAsChangesOfMembers(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2027, 1, 2, 12, 0, 0, 0, time.UTC)
+	k := &crowd{KCP: kcptest.New(t), places: 1}
+	k.Clock.SetTime(now)
 	bob := &v1alpha1.User{}
 	bob.Name = "bob"
 	bob.Spec.Groups = &v1alpha1.UserGroups{IssuedAt: metav1.NewTime(now.Add(-time.Hour)), Hashes: []v1alpha1.GroupHash{tenancy.HashGroup("kedge:dev")}}
-	count, full := 1, false
-	s := &groups{
-		Groups: Groups{
-			With:   func(v1alpha1.GroupHash) []*v1alpha1.User { return []*v1alpha1.User{bob} },
-			Count:  func(string) int { return count },
-			Full:   func() bool { return full },
-			MaxAge: 24 * time.Hour,
-		},
-		cluster:     func(string) (string, bool) { return "org1", true },
-		memberships: func(string) []*v1alpha1.Membership { return nil },
-		children:    func(string) []tenancy.Workspace { return []tenancy.Workspace{{UUID: "w1"}} },
-		user:        func(string) (*v1alpha1.User, bool) { return bob, true },
-		clock:       clocktesting.NewFakePassiveClock(now),
-	}
-	o := &v1alpha1.Organization{}
+	k.Put(kcptest.Users, bob)
+	full := false
+	s := &groups{cluster: at("org1"), views: k, maxAge: 24 * time.Hour, full: func() bool { return full }, clock: k.Clock}
+	o := tenancy.NewOrganization("o", "O", "alice")
+	k.PutOrg(o, "org1")
+	k.PutWorkspace("org1", "w1", "ws1")
 	o.Spec.Groups = []v1alpha1.GroupMapping{
 		{ID: "g1", Group: "kedge:dev", Role: v1alpha1.RoleMember, Workspace: "w1"}, {ID: "g2", Group: "kedge:dev", Role: v1alpha1.RoleMember, Workspace: "gone"},
 	}
@@ -53,7 +58,7 @@ func TestGroups_areAcceptedAsChangesOfMembers(t *testing.T) {
 	require.Empty(t, o.Spec.MembershipChanges, "a group is no way past a full store")
 	require.Equal(t, moreEvery, result.RequeueAfter)
 
-	o.Spec.MembershipChanges, count, full = nil, tenancy.MaxMemberships, false
+	o.Spec.MembershipChanges, k.places, full = nil, tenancy.MaxMemberships, false
 	result, err = s.Reconcile(t.Context(), o)
 	require.NoError(t, err)
 	require.Contains(t, result.Message, "bob")

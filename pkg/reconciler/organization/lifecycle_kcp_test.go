@@ -75,11 +75,14 @@ func newMortal(t *testing.T) *lifecycleKCP {
 	return m
 }
 
+// Workspaces is that of the views.
+func (m *lifecycleKCP) Workspaces(string) []tenancy.Workspace {
+	return slices.SortedFunc(maps.Values(m.children), func(a, b tenancy.Workspace) int { return strings.Compare(a.UUID, b.UUID) })
+}
+
 func (m *lifecycleKCP) configure(c *organization.Config) {
 	c.Grace, c.OrgsCluster, c.Hold = grace, "orgs", func() bool { return m.hold }
-	c.Cache.Children = func(string) []tenancy.Workspace {
-		return slices.SortedFunc(maps.Values(m.children), func(a, b tenancy.Workspace) int { return strings.Compare(a.UUID, b.UUID) })
-	}
+	c.Views = m
 	c.Clusters.Deactivate = func(_ context.Context, cluster string) error {
 		if m.refused != nil {
 			return m.refused
@@ -113,7 +116,7 @@ func (m *lifecycleKCP) configure(c *organization.Config) {
 			return nil, errDeactivated
 		}
 		err = m.Call("workspaces of "+cluster, func() {
-			for _, ws := range c.Cache.Children(uuid) {
+			for _, ws := range m.Workspaces(uuid) {
 				o := &kcptenancyv1alpha1.Workspace{}
 				o.Name = ws.UUID
 				list = append(list, o)
@@ -149,7 +152,6 @@ func (m *lifecycleKCP) configure(c *organization.Config) {
 	c.Purged = func(_ context.Context, _ *v1alpha1.Organization, counts map[string]int) {
 		m.purged = append(m.purged, counts)
 	}
-	c.Workspaces.ChildExists = func(context.Context, string, string) (bool, error) { return true, nil }
 }
 
 // mark sets or removes the time of the deletion request.

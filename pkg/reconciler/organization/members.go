@@ -9,6 +9,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/objects"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -26,23 +27,16 @@ const unboundEvery = 200 * time.Millisecond
 // version, so that no write that was judged before the end is stored later. It is removed after its
 // bindings are.
 type members struct {
-	cluster clusterFunc
-	// current reads the Organization from kcp itself.
-	current current
-	// list reads the Organization's Memberships from kcp itself.
-	list func(ctx context.Context, cluster string) ([]*v1alpha1.Membership, error)
+	cluster     clusterFunc
+	orgs        organizations
+	memberships objects.Memberships
+	changes     audited
+	bots        objects.Bots
 	// clock is the time by which rights end.
 	clock clock.PassiveClock
-	// expired and followed are those of the Cache.
-	expired  func(cluster string) []*v1alpha1.Membership
-	followed func(org, user string) bool
-
-	create func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
-	// remove and set change just this version of a Membership; otherwise they fail
-	// with controller.ErrRetry.
-	remove func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
-	set    func(ctx context.Context, cluster string, m *v1alpha1.Membership, c v1alpha1.MembershipChange) error
-	bot    func(ctx context.Context, cluster string, c v1alpha1.BotChange) error
+	// expired is that of the Views, and followed that of the Config.
+	expired  func(orgCluster string) []*v1alpha1.Membership
+	followed func(org, workspace, user string) bool
 }
 
 func (*members) Condition() string { return v1alpha1.ConditionMembersChanged }
@@ -68,7 +62,7 @@ func (s *members) Reconcile(ctx context.Context, org *v1alpha1.Organization) (co
 // expire accepts the removal of Memberships that have ended by time. It is carried out by the next pass.
 func (s *members) expire(org *v1alpha1.Organization, cluster string) (result controller.Result) {
 	ended := s.expired(cluster)
-	unbound := slices.DeleteFunc(slices.Clone(ended), func(m *v1alpha1.Membership) bool { return !s.followed(org.Name, m.Spec.UserRef.Name) })
+	unbound := slices.DeleteFunc(slices.Clone(ended), func(m *v1alpha1.Membership) bool { return !s.followed(org.Name, "", m.Spec.UserRef.Name) })
 	if len(unbound) < len(ended) {
 		result.RequeueAfter = unboundEvery
 	}
@@ -84,7 +78,7 @@ func (s *members) carryOutAll(ctx context.Context, org *v1alpha1.Organization, c
 	if len(bots) > 0 || slices.ContainsFunc(changes, func(c v1alpha1.MembershipChange) bool { return c.UID == "" }) {
 		// A cache that is behind can show a change that was carried out, and undone since.
 		var err error
-		if now, err = s.current(ctx, org); err != nil {
+		if now, err = s.orgs.current(ctx, org); err != nil {
 			return err
 		}
 	}
@@ -95,14 +89,14 @@ func (s *members) carryOutAll(ctx context.Context, org *v1alpha1.Organization, c
 			tenancy.Ended(c.ValidUntil, s.clock.Now()) {
 			continue
 		}
-		if err := s.bot(ctx, cluster, c); err != nil {
+		if err := s.bots.Change(ctx, cluster, c); err != nil {
 			org.Spec.BotChanges, failed = append(org.Spec.BotChanges, c), err
 		}
 	}
 	if len(changes) == 0 {
 		return failed
 	}
-	held, err := s.list(ctx, cluster)
+	held, err := s.memberships.List(ctx, cluster)
 	if err != nil {
 		return err
 	}
@@ -157,9 +151,9 @@ func (s *members) carryOut(ctx context.Context, cluster string, c v1alpha1.Membe
 		return held, nil
 	case m == nil:
 		made := tenancy.ChangedMembership(nil, c)
-		return append(held, made), s.create(ctx, cluster, made)
+		return append(held, made), s.changes.add(ctx, cluster, made)
 	case !tenancy.Removes(c):
-		if err := s.set(ctx, cluster, m, c); err != nil {
+		if err := s.changes.set(ctx, cluster, m, c); err != nil {
 			return held, err
 		}
 		held = slices.Clone(held)
@@ -170,14 +164,14 @@ func (s *members) carryOut(ctx context.Context, cluster string, c v1alpha1.Membe
 	if c.Cascade {
 		for _, along := range held {
 			if along.Spec.Scope == v1alpha1.ScopeWorkspace && along.Spec.UserRef.Name == c.User {
-				if err := s.remove(ctx, cluster, along); err != nil {
+				if err := s.changes.remove(ctx, cluster, along); err != nil {
 					return held, err
 				}
 				gone[along] = true
 			}
 		}
 	}
-	if err := s.remove(ctx, cluster, m); err != nil {
+	if err := s.changes.remove(ctx, cluster, m); err != nil {
 		return held, err
 	}
 	return slices.DeleteFunc(slices.Clone(held), func(m *v1alpha1.Membership) bool { return gone[m] }), nil

@@ -1,129 +1,109 @@
 package organization
 
 import (
-	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/test/doubles/kcpfake"
 )
 
-var errDown = errors.New("kcp cannot be reached")
-
-// roster has the Memberships of one Org in kcp. The call with the number fails returns an
-// error; with 0, none does.
+// roster is a kcp with the Memberships of one Org, in the logical cluster c. It counts the requests of the step.
 type roster struct {
-	held  map[string]v1alpha1.Membership
-	did   []string
-	calls int
-	fails int
+	*kcptest.KCP
+	kcptest.Calls
 	// org is the Organization in kcp; nil if it is as the cache has it.
 	org *v1alpha1.Organization
-	// late lets kcp carry out the failing call, as if only its answer were lost.
-	late bool
-
-	now     time.Time
-	expired []*v1alpha1.Membership
+	// unplaced says that the Org has no workspace yet.
+	unplaced bool
+	expired  []*v1alpha1.Membership
 	// bound is true while kcp has bindings of those who are expired.
 	bound bool
+	// audited are the changes in the audit log.
+	audited []string
 }
 
-func newRoster(memberships ...*v1alpha1.Membership) *roster {
-	r := &roster{held: map[string]v1alpha1.Membership{}}
+func newRoster(t *testing.T, memberships ...*v1alpha1.Membership) *roster {
+	r := &roster{KCP: kcptest.New(t)}
 	for _, m := range memberships {
-		m.UID, m.Generation, m.ResourceVersion = types.UID("uid of "+m.Name), 1, "1"
-		r.held[m.Name] = *m
+		m.UID = types.UID("uid of " + m.Name)
+		r.Put("c", m)
 	}
+	r.FailBefore(func(in kcpfake.Request) error { return r.request(in, false) })
+	r.FailAfter(func(in kcpfake.Request) error { return r.request(in, true) })
 	return r
 }
 
-func (r *roster) call(what string, do func()) error {
-	if r.calls++; r.calls != r.fails {
-		r.did = append(r.did, what)
-		do()
+// request counts a request of the step, before or after it is carried out.
+func (r *roster) request(in kcpfake.Request, after bool) error {
+	var body struct{ Metadata metav1.ObjectMeta }
+	_ = json.Unmarshal(in.Body, &body)
+	what := map[string]string{
+		"get organizations": "read", "list memberships": "list " + in.Cluster, "create memberships": "create " + body.Metadata.Name,
+		"patch memberships": "set " + in.Name, "delete memberships": "remove " + in.Name, "create bots": "bot " + body.Metadata.Name,
+	}[in.Verb+" "+in.Resource]
+	if after != r.Late {
 		return nil
 	}
-	if r.late {
-		do()
+	if err := r.Call(what, func() {}); err != nil {
+		return apierrors.NewInternalError(err)
 	}
-	return errDown
-}
-
-func (r *roster) list(_ context.Context, cluster string) (list []*v1alpha1.Membership, err error) {
-	err = r.call("list "+cluster, func() {
-		for _, name := range slices.Sorted(maps.Keys(r.held)) {
-			held := r.held[name]
-			list = append(list, &held)
-		}
-	})
-	return list, err
-}
-
-// change fails if the Membership has changed since it was read.
-func (r *roster) change(what string, m *v1alpha1.Membership, do func()) error {
-	held, ok := r.held[m.Name]
-	if ok && held.UID == m.UID && held.ResourceVersion != m.ResourceVersion {
-		return controller.ErrRetry
-	}
-	return r.call(what+" "+m.Name, do)
-}
-
-func (r *roster) remove(_ context.Context, _ string, m *v1alpha1.Membership) error {
-	return r.change("remove", m, func() { delete(r.held, m.Name) })
-}
-
-func (r *roster) create(_ context.Context, _ string, m *v1alpha1.Membership) error {
-	return r.call("create "+m.Name, func() {
-		if _, ok := r.held[m.Name]; !ok {
-			m.UID, m.Generation, m.ResourceVersion = types.UID("uid of "+m.Name), 1, "1"
-			r.held[m.Name] = *m
-		}
-	})
-}
-
-func (r *roster) set(_ context.Context, _ string, m *v1alpha1.Membership, c v1alpha1.MembershipChange) error {
-	return r.change("set", m, func() {
-		changed := *tenancy.ChangedMembership(m, c)
-		changed.Generation++
-		changed.ResourceVersion = "2"
-		r.held[m.Name] = changed
-	})
-}
-
-func (r *roster) current(_ context.Context, org *v1alpha1.Organization) (*v1alpha1.Organization, error) {
-	err := r.call("read", func() {})
-	if r.org != nil {
-		org = r.org
-	}
-	return org.DeepCopy(), err
-}
-
-func (r *roster) bot(_ context.Context, _ string, c v1alpha1.BotChange) error {
-	return r.call("bot "+c.Name, func() {})
+	return nil
 }
 
 func (r *roster) names() []string {
 	var names []string
-	for _, name := range slices.Sorted(maps.Keys(r.held)) {
-		names = append(names, name+" "+string(r.held[name].Spec.Role))
+	for _, m := range r.Caches.Memberships.InCluster("c") {
+		names = append(names, m.Name+" "+string(m.Spec.Role))
 	}
 	return names
 }
 
-func (r *roster) step(there bool) *members {
-	return &members{cluster: func(string) (string, bool) { return "c", there }, current: r.current, list: r.list, create: r.create, remove: r.remove, set: r.set, bot: r.bot,
-		clock: clocktesting.NewFakePassiveClock(r.now), expired: func(string) []*v1alpha1.Membership { return r.expired }, followed: func(string, string) bool { return !r.bound }}
+// requireDown requires that kcp did not carry a request out, or lost the answer.
+func requireDown(t *testing.T, err error) {
+	t.Helper()
+	require.True(t, apierrors.IsInternalError(err), "%v", err)
+}
+
+// edit changes a Membership as another client does.
+func (r *roster) edit(t *testing.T, name string, f func(*v1alpha1.Membership)) *v1alpha1.Membership {
+	t.Helper()
+	m := &v1alpha1.Membership{}
+	m.Name = name
+	kcptest.Change(t, r.KCP, "c", m, f)
+	return m
+}
+
+// reconcile runs the step.
+func (r *roster) reconcile(t *testing.T, o *v1alpha1.Organization) (controller.Result, error) {
+	t.Helper()
+	if r.org != nil {
+		r.Put(kcptest.Orgs, r.org)
+	} else {
+		r.Put(kcptest.Orgs, o)
+	}
+	audit := func(action string, _ bool, _ string, m *v1alpha1.Membership, _ audit.Facts, write func() error) error {
+		r.audited = append(r.audited, action+" "+m.Name)
+		return write()
+	}
+	return (&members{
+		cluster: func(string) (string, bool) { return "c", !r.unplaced }, orgs: organizations{r.Stored.Organizations, kcptest.Orgs},
+		memberships: r.Stored.Memberships, changes: audited{r.Stored.Memberships, r.Clock, audit}, bots: r.Stored.Bots, clock: r.Clock,
+		expired: func(string) []*v1alpha1.Membership { return r.expired }, followed: func(string, string, string) bool { return !r.bound },
+	}).Reconcile(t.Context(), o)
 }
 
 func decided(user string, role v1alpha1.Role, cascade bool) v1alpha1.MembershipChange {
@@ -132,12 +112,13 @@ func decided(user string, role v1alpha1.Role, cascade bool) v1alpha1.MembershipC
 
 func orgWith(changes ...v1alpha1.MembershipChange) *v1alpha1.Organization {
 	o := tenancy.NewOrganization("o", "O", "alice")
+	o.UID = "uid of o"
 	o.Spec.MembershipChanges = changes
 	return o
 }
 
-func team() *roster {
-	return newRoster(
+func team(t *testing.T) *roster {
+	return newRoster(t,
 		tenancy.NewMembership("alice", "", "admin"), tenancy.NewMembership("bob", "", "admin"), tenancy.NewMembership("carol", "", "member"),
 		tenancy.NewMembership("bob", "v", "admin"), tenancy.NewMembership("bob", "w", "member"), tenancy.NewMembership("carol", "w", "member"),
 	)
@@ -179,11 +160,11 @@ func TestO9_carriesOutTheDecision(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, o := team(), orgWith(c.changes...)
-			result, err := r.step(true).Reconcile(t.Context(), o)
+			r, o := team(t), orgWith(c.changes...)
+			result, err := r.reconcile(t, o)
 			require.NoError(t, err)
 			require.Equal(t, controller.Result{}, result)
-			require.Equal(t, c.did, r.did)
+			require.Equal(t, c.did, r.Did)
 			require.Equal(t, c.want, r.names())
 			require.Empty(t, o.Spec.MembershipChanges)
 		})
@@ -192,12 +173,13 @@ func TestO9_carriesOutTheDecision(t *testing.T) {
 
 func TestMembers_waitForTheOrgsWorkspace(t *testing.T) {
 	t.Parallel()
-	r, o := team(), orgWith(decided("bob", "", true))
-	result, err := r.step(false).Reconcile(t.Context(), o)
+	r, o := team(t), orgWith(decided("bob", "", true))
+	r.unplaced = true
+	result, err := r.reconcile(t, o)
 	require.NoError(t, err)
 	require.NotEmpty(t, result.Message)
 	require.Len(t, o.Spec.MembershipChanges, 1, "what was decided is kept")
-	require.Empty(t, r.did)
+	require.Empty(t, r.Did)
 }
 
 // Whichever call fails, and whether or not kcp carried it out, the next reconciliation
@@ -206,18 +188,18 @@ func TestO9_changesGoOnFromAnyStop(t *testing.T) {
 	t.Parallel()
 	for _, late := range []bool{false, true} {
 		for n := 1; ; n++ {
-			r := team()
-			r.fails, r.late = n, late
+			r := team(t)
+			r.Fails, r.Late = n, late
 			held := orgWith(decided("bob", "", true), decided("carol", "member", false), decided("dave", "", false))
 			stopped := 0
 			for {
 				o := held.DeepCopy()
-				_, err := r.step(true).Reconcile(t.Context(), o)
+				_, err := r.reconcile(t, o)
 				if err == nil {
 					require.Empty(t, o.Spec.MembershipChanges)
 					break
 				}
-				require.ErrorIs(t, err, errDown)
+				requireDown(t, err)
 				if stopped++; stopped == 1 && n%2 == 0 {
 					// For half of the calls, the hub stops before it has stored the
 					// remaining changes.
@@ -241,20 +223,20 @@ func TestMembers_carryOutGrantsBeforeTheRemovalOfTheirAuthor(t *testing.T) {
 	t.Parallel()
 	add := v1alpha1.MembershipChange{User: "dave", Role: "admin", By: "bob"}
 	bot := v1alpha1.BotChange{Name: "b", By: "bob", Role: "admin"}
-	r, o := team(), orgWith(add, decided("bob", "", true))
+	r, o := team(t), orgWith(add, decided("bob", "", true))
 	o.Spec.BotChanges = []v1alpha1.BotChange{bot}
-	_, err := r.step(true).Reconcile(t.Context(), o)
+	_, err := r.reconcile(t, o)
 	require.NoError(t, err)
-	require.Equal(t, []string{"read", "bot b", "list c", "create dave", "remove v.bob", "remove w.bob", "remove bob"}, r.did)
+	require.Equal(t, []string{"read", "bot b", "list c", "create dave", "remove v.bob", "remove w.bob", "remove bob"}, r.Did)
 	require.Empty(t, o.Spec.MembershipChanges)
 	require.Empty(t, o.Spec.BotChanges)
 
 	for fails, left := range map[int]string{2: "the bot", 4: "dave"} {
-		r, o = team(), orgWith(add, decided("bob", "", true))
+		r, o = team(t), orgWith(add, decided("bob", "", true))
 		o.Spec.BotChanges = []v1alpha1.BotChange{bot}
-		r.fails = fails
-		_, err = r.step(true).Reconcile(t.Context(), o)
-		require.ErrorIs(t, err, errDown)
+		r.Fails = fails
+		_, err = r.reconcile(t, o)
+		requireDown(t, err)
 		require.Empty(t, o.Spec.MembershipChanges, left)
 		require.Empty(t, o.Spec.BotChanges, left)
 	}
@@ -263,20 +245,24 @@ func TestMembers_carryOutGrantsBeforeTheRemovalOfTheirAuthor(t *testing.T) {
 // A cache that is behind shows a grant that was carried out and undone since.
 func TestMembers_doNotRepeatAGrantThatKCPDoesNotHaveAnyMore(t *testing.T) {
 	t.Parallel()
-	r, o := team(), orgWith(v1alpha1.MembershipChange{User: "dave", Role: "admin", By: "alice"})
+	r, o := team(t), orgWith(v1alpha1.MembershipChange{User: "dave", Role: "admin", By: "alice"})
 	o.Spec.BotChanges = []v1alpha1.BotChange{{Name: "b", By: "alice", Role: "admin"}}
 	r.org = orgWith()
-	_, err := r.step(true).Reconcile(t.Context(), o)
+	_, err := r.reconcile(t, o)
 	require.NoError(t, err)
-	require.Equal(t, []string{"read", "list c"}, r.did)
+	require.Equal(t, []string{"read", "list c"}, r.Did)
 	require.Empty(t, o.Spec.MembershipChanges)
 }
 
-// Somebody who is added to a Workspace and removed from the Organization in one pass is in none.
+// Somebody who is added to a Workspace and removed from the Organization in one pass is in none, at the latest after
+// the pass that lists what was added.
 func TestMembers_cascadeTakesWhatTheSamePassAdded(t *testing.T) {
 	t.Parallel()
-	r, o := team(), orgWith(v1alpha1.MembershipChange{User: "carol", Workspace: "v", Role: "admin", By: "alice"}, decided("carol", "", true))
-	_, err := r.step(true).Reconcile(t.Context(), o)
+	r, o := team(t), orgWith(v1alpha1.MembershipChange{User: "carol", Workspace: "v", Role: "admin", By: "alice"}, decided("carol", "", true))
+	_, err := r.reconcile(t, o)
+	if errors.Is(err, controller.ErrRetry) {
+		_, err = r.reconcile(t, o)
+	}
 	require.NoError(t, err)
 	require.NotContains(t, fmt.Sprint(r.names()), "carol")
 }
@@ -284,10 +270,10 @@ func TestMembers_cascadeTakesWhatTheSamePassAdded(t *testing.T) {
 // A failed removal does not delay the removal of others.
 func TestO9_oneFailureDoesNotHoldUpTheOthers(t *testing.T) {
 	t.Parallel()
-	r, o := team(), orgWith(decided("bob", "", true), decided("carol", "", true))
-	r.fails = 2
-	_, err := r.step(true).Reconcile(t.Context(), o)
-	require.ErrorIs(t, err, errDown)
+	r, o := team(t), orgWith(decided("bob", "", true), decided("carol", "", true))
+	r.Fails = 2
+	_, err := r.reconcile(t, o)
+	requireDown(t, err)
 	require.Equal(t, []v1alpha1.MembershipChange{decided("bob", "", true)}, o.Spec.MembershipChanges)
 	require.Equal(t, []string{"alice admin", "bob admin", "v.bob admin", "w.bob member"}, r.names(), "bob is shown to have what he has")
 }
@@ -295,23 +281,20 @@ func TestO9_oneFailureDoesNotHoldUpTheOthers(t *testing.T) {
 // Between the list and the removal the member becomes an admin, so the removal is void.
 func TestO9_leavesAloneAMemberChangedMeanwhile(t *testing.T) {
 	t.Parallel()
-	r, o := team(), orgWith(decided("carol", "", false))
-	step := r.step(true)
-	list := step.list
-	step.list = func(ctx context.Context, cluster string) ([]*v1alpha1.Membership, error) {
-		held, err := list(ctx, cluster)
-		m := r.held["carol"]
-		m.Spec.Role, m.Generation, m.ResourceVersion = v1alpha1.RoleAdmin, 2, "2"
-		r.held["carol"] = m
-		return held, err
-	}
-	_, err := step.Reconcile(t.Context(), o)
+	r, o := team(t), orgWith(decided("carol", "", false))
+	r.FailAfter(func(in kcpfake.Request) error {
+		if in.Verb == "list" {
+			r.edit(t, "carol", func(m *v1alpha1.Membership) { m.Spec.Role = v1alpha1.RoleAdmin })
+		}
+		return nil
+	})
+	_, err := r.reconcile(t, o)
 	require.ErrorIs(t, err, controller.ErrRetry)
 	require.Len(t, o.Spec.MembershipChanges, 1)
-	_, err = step.Reconcile(t.Context(), o)
+	_, err = r.reconcile(t, o)
 	require.NoError(t, err)
 	require.Empty(t, o.Spec.MembershipChanges)
-	require.Contains(t, r.names(), "carol admin", fmt.Sprint(r.did))
+	require.Contains(t, r.names(), "carol admin", fmt.Sprint(r.Did))
 }
 
 // What was accepted before the right of its author ended, and is carried out later, gives nothing.
@@ -325,15 +308,15 @@ func TestMembers_dropsWhatItsAuthorCouldNotGrantAnyMore(t *testing.T) {
 		end.Add(-time.Second): {"alice admin", "bob admin", "dave admin", "v.bob admin", "w.bob member", "w.carol member"},
 		end.Time:              {"alice admin", "bob admin", "v.bob admin", "w.bob member", "w.carol member"},
 	} {
-		r := team()
-		r.now = now
+		r := team(t)
+		r.Clock.SetTime(now)
 		o := orgWith(grant, ends)
 		o.Spec.BotChanges = []v1alpha1.BotChange{bot}
 		r.org = o.DeepCopy()
-		_, err := r.step(true).Reconcile(t.Context(), o)
+		_, err := r.reconcile(t, o)
 		require.NoError(t, err)
 		require.Equal(t, want, r.names())
-		require.Equal(t, now.Before(end.Time), slices.Contains(r.did, "bot robot"))
+		require.Equal(t, now.Before(end.Time), slices.Contains(r.Did, "bot robot"))
 		require.Empty(t, o.Spec.MembershipChanges)
 		require.Empty(t, o.Spec.BotChanges)
 	}
@@ -341,54 +324,53 @@ func TestMembers_dropsWhatItsAuthorCouldNotGrantAnyMore(t *testing.T) {
 
 func TestMembers_removesWhatHasEndedAfterItsBindings(t *testing.T) {
 	t.Parallel()
-	r := team()
-	r.now = time.Unix(1000, 0)
-	held := r.held["w.carol"]
-	end := metav1.NewTime(r.now)
-	held.Spec.ExpiresAt = &end
-	r.held["w.carol"] = held
-	r.expired, r.bound = []*v1alpha1.Membership{&held}, true
+	r := team(t)
+	end := metav1.NewTime(r.Clock.Now())
+	held := r.edit(t, "w.carol", func(m *v1alpha1.Membership) { m.Spec.ExpiresAt = &end })
+	r.expired, r.bound = []*v1alpha1.Membership{held}, true
 	o := orgWith()
-	result, err := r.step(true).Reconcile(t.Context(), o)
+	result, err := r.reconcile(t, o)
 	require.NoError(t, err)
 	require.Equal(t, unboundEvery, result.RequeueAfter)
 	require.Empty(t, o.Spec.MembershipChanges, "kcp still has a binding")
 
 	r.bound = false
-	_, err = r.step(true).Reconcile(t.Context(), o)
+	_, err = r.reconcile(t, o)
 	require.NoError(t, err)
 	require.Len(t, o.Spec.MembershipChanges, 1, "the Organization gets another version before the Membership is gone")
 	require.Contains(t, r.names(), "w.carol member")
 
-	_, err = r.step(true).Reconcile(t.Context(), o)
+	_, err = r.reconcile(t, o)
 	require.NoError(t, err)
 	require.NotContains(t, r.names(), "w.carol member")
+	require.Equal(t, []string{"expire w.carol"}, r.audited)
 }
 
 // A part that has ended goes as a Membership does, and the other ones stay.
 func TestMembers_removesAPartThatHasEnded(t *testing.T) {
 	t.Parallel()
-	r := team()
-	r.now = time.Unix(1000, 0)
-	held, end := r.held["w.carol"], metav1.NewTime(r.now)
+	r := team(t)
+	end := metav1.NewTime(r.Clock.Now())
 	group := v1alpha1.MembershipExtra{Source: "group:g", Role: v1alpha1.RoleViewer}
-	held.Spec.Extra = []v1alpha1.MembershipExtra{{Source: "request:r", Role: v1alpha1.RoleAdmin, ExpiresAt: &end}, group}
-	r.held["w.carol"] = held
-	r.expired, r.bound = []*v1alpha1.Membership{&held}, true
+	held := r.edit(t, "w.carol", func(m *v1alpha1.Membership) {
+		m.Spec.Extra = []v1alpha1.MembershipExtra{{Source: "request:r", Role: v1alpha1.RoleAdmin, ExpiresAt: &end}, group}
+	})
+	r.expired, r.bound = []*v1alpha1.Membership{held}, true
 	o := orgWith()
-	result, err := r.step(true).Reconcile(t.Context(), o)
+	result, err := r.reconcile(t, o)
 	require.NoError(t, err)
 	require.Equal(t, unboundEvery, result.RequeueAfter)
 	require.Empty(t, o.Spec.MembershipChanges, "kcp still has a binding")
 
 	r.bound = false
-	_, err = r.step(true).Reconcile(t.Context(), o)
+	_, err = r.reconcile(t, o)
 	require.NoError(t, err)
 	r.expired = nil
-	_, err = r.step(true).Reconcile(t.Context(), o)
+	_, err = r.reconcile(t, o)
 	require.NoError(t, err)
 	require.Contains(t, r.names(), "w.carol member")
-	require.Equal(t, []v1alpha1.MembershipExtra{group}, r.held["w.carol"].Spec.Extra)
+	require.Equal(t, []v1alpha1.MembershipExtra{group}, r.edit(t, "w.carol", func(*v1alpha1.Membership) {}).Spec.Extra)
+	require.Equal(t, []string{"expire w.carol"}, r.audited)
 	require.Empty(t, o.Spec.MembershipChanges)
 }
 
@@ -417,14 +399,18 @@ func TestMembers_dropOnlyWhatTheirAuthorMayNotGrantAnyMore(t *testing.T) {
 		"removed from the Organization":            {[]v1alpha1.MembershipChange{decided("bob", "", true)}, nil},
 		"demoted in a Workspace, and in it before": {[]v1alpha1.MembershipChange{decided("bob", v1alpha1.RoleMember, false), in("bob", "v", v1alpha1.RoleMember)}, nil},
 	} {
-		r, o := team(), orgWith(c.changes...)
-		step := r.step(true)
-		step.bot = func(context.Context, string, v1alpha1.BotChange) error { return errDown }
+		r, o := team(t), orgWith(c.changes...)
+		r.FailBefore(func(in kcpfake.Request) error {
+			if in.Resource == "bots" {
+				return apierrors.NewInternalError(kcptest.ErrDown)
+			}
+			return nil
+		})
 		for _, workspace := range []string{"v", "x"} {
 			o.Spec.BotChanges = append(o.Spec.BotChanges, v1alpha1.BotChange{Name: "bot of " + workspace, By: "bob", Role: "admin", Workspace: workspace})
 		}
-		_, err := step.Reconcile(t.Context(), o)
-		require.ErrorIs(t, err, errDown, name)
+		_, err := r.reconcile(t, o)
+		requireDown(t, err)
 		require.Empty(t, o.Spec.MembershipChanges, name)
 		var left []string
 		for _, b := range o.Spec.BotChanges {

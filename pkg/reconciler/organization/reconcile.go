@@ -10,11 +10,13 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/objects"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// Config holds what the steps need.
+// Config is what the steps are made of. No step gets all of it.
 type Config struct {
+	objects.Objects
 	Tree  tenancy.Tree
 	Clock clock.PassiveClock
 	// RightsClock is the time by which Memberships end.
@@ -32,20 +34,21 @@ type Config struct {
 	Organizations Organizations
 	Workspaces    Workspaces
 	Memberships   Memberships
-	// ChangeBot carries out a change of spec.botChanges. A Bot that it does not apply to any more
-	// is no error.
-	ChangeBot func(ctx context.Context, cluster string, c v1alpha1.BotChange) error
-	// ChangeInvitation carries out a change of spec.invitationChanges.
-	ChangeInvitation func(ctx context.Context, cluster string, c v1alpha1.InvitationChange) error
-	// ChangeRequest carries out a change of spec.requestChanges.
-	ChangeRequest func(ctx context.Context, cluster string, c v1alpha1.RequestChange) error
-	Groups        Groups
+	Views         Views
+	// Followed reports whether kcp gives a person in a Workspace, or with an empty one in all those of the
+	// Organization, nothing that their living Memberships do not give.
+	Followed func(org, workspace, user string) bool
+	Audit    Audit
+	// GroupMaxAge is for how long groups count after the issue of the credential that says them.
+	GroupMaxAge time.Duration
+	// Full reports whether the store has no room for anything new.
+	Full func() bool
 	// RemoveEntries deletes the CatalogEntries of an Organization in kcp and returns how many
 	// are left.
 	RemoveEntries func(ctx context.Context, cluster string) (left int, err error)
 	Clusters      Clusters
-	// Bindings are the APIBindings in the workspaces of Organizations.
-	Bindings tenancy.Bindings
+	// Kept are the APIBindings in the workspaces of Organizations.
+	Kept tenancy.Bindings
 	// Purged reports that an Organization is removed for good, with the number of objects
 	// of each kind that were removed with it.
 	Purged func(ctx context.Context, o *v1alpha1.Organization, counts map[string]int)
@@ -58,16 +61,26 @@ type Cache struct {
 	// Initializing returns the logical cluster of an Organization if it waits for nothing
 	// but the hub's initializer.
 	Initializing func(org string) (cluster string, ok bool)
-	// Memberships returns those of the Organization whose workspace is in the cluster.
-	Memberships func(cluster string) []*v1alpha1.Membership
-	// Expired returns those that have ended by time.
-	Expired func(cluster string) []*v1alpha1.Membership
-	// Followed reports whether kcp gives a person in the Organization's Workspaces nothing that their
-	// living Memberships do not give.
-	Followed func(org, user string) bool
-	// Children returns the child Workspaces of an Organization.
-	Children func(org string) []tenancy.Workspace
-	User     func(name string) (*v1alpha1.User, bool)
+}
+
+// Views are the caches beside those of the repositories.
+type Views interface {
+	// Workspaces returns the child Workspaces of an Organization.
+	Workspaces(org string) []tenancy.Workspace
+	// MembershipsIn returns the living Memberships of the Organization whose workspace is in the cluster,
+	// and Expired those that have ended by time, wholly or in part.
+	MembershipsIn(orgCluster string) []*v1alpha1.Membership
+	Expired(orgCluster string) []*v1alpha1.Membership
+	People
+}
+
+// People are the cached Users.
+type People interface {
+	ByName(user string) (*v1alpha1.User, bool)
+	// WithGroup returns those with a group, according to their newest credentials.
+	WithGroup(hash v1alpha1.GroupHash) []*v1alpha1.User
+	// MembershipsOf returns the living Memberships of one, in all Organizations.
+	MembershipsOf(user string) []*v1alpha1.Membership
 }
 
 // Organizations reads and writes Organizations.
@@ -89,11 +102,8 @@ type Workspaces struct {
 	// somebody else.
 	Take func(ctx context.Context, spare *kcptenancyv1alpha1.Workspace, rightful bool) error
 	// Own reads the Workspace of an Organization.
-	Own func(ctx context.Context, org string) (ws *kcptenancyv1alpha1.Workspace, ok bool, err error)
-	// CreateChild creates a child Workspace, which may exist already.
-	CreateChild func(ctx context.Context, cluster string, w tenancy.Workspace) error
-	ChildExists func(ctx context.Context, cluster, workspace string) (bool, error)
-	List        func(ctx context.Context, cluster string) ([]*kcptenancyv1alpha1.Workspace, error)
+	Own  func(ctx context.Context, org string) (ws *kcptenancyv1alpha1.Workspace, ok bool, err error)
+	List func(ctx context.Context, cluster string) ([]*kcptenancyv1alpha1.Workspace, error)
 	// Delete deletes any version of a Workspace and lets kcp delete its content.
 	Delete func(ctx context.Context, cluster string, ws *kcptenancyv1alpha1.Workspace) error
 }
@@ -102,13 +112,8 @@ type Workspaces struct {
 type Memberships struct {
 	List   func(ctx context.Context, cluster string) ([]*v1alpha1.Membership, error)
 	Create func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
-	// Delete, Remove and Set change just this version of a Membership; otherwise they fail
-	// with controller.ErrRetry. Add, Remove and Set are for spec.membershipChanges and are
-	// audited; a cascade audits the number of those that it deletes.
+	// Delete deletes just this version of a Membership; otherwise it fails with controller.ErrRetry.
 	Delete func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
-	Add    func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
-	Remove func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
-	Set    func(ctx context.Context, cluster string, m *v1alpha1.Membership, c v1alpha1.MembershipChange) error
 }
 
 // Clusters activates and deactivates logical clusters.
@@ -123,6 +128,7 @@ type Clusters struct {
 // New returns the reconciler.
 func New(c Config) controller.Func {
 	cluster := boundCluster(c.Cache.Workspace, c.Cache.Initializing)
+	orgs := organizations{c.Objects.Organizations, c.OrgsCluster}
 	return controller.Reconcile(controller.Kind[*v1alpha1.Organization]{
 		Get:    c.Organizations.Get,
 		Copy:   (*v1alpha1.Organization).DeepCopy,
@@ -134,7 +140,7 @@ func New(c Config) controller.Func {
 		Leaving:     func(o *v1alpha1.Organization) bool { return o.Status.DeletionRequestedAt != nil },
 	},
 		&lifecycle{
-			grace: c.Grace, hold: c.Hold, clock: c.Clock, workspace: c.Cache.Workspace, children: c.Cache.Children,
+			grace: c.Grace, hold: c.Hold, clock: c.Clock, workspace: c.Cache.Workspace, children: c.Views.Workspaces,
 			clusters: c.Clusters, remove: c.Organizations.Delete,
 			cascade: &cascade{
 				orgsCluster: c.OrgsCluster, workspaces: c.Workspaces, memberships: c.Memberships,
@@ -143,30 +149,47 @@ func New(c Config) controller.Func {
 		},
 		&workspace{
 			tree: c.Tree, get: c.Cache.Workspace, cluster: cluster, current: c.current, create: c.Workspaces.Create,
-			user: c.Cache.User, take: c.Workspaces.Take,
+			user: c.Views.ByName, take: c.Workspaces.Take,
 		},
-		&binding{cluster: cluster, bindings: c.Bindings},
+		&binding{cluster: cluster, bindings: c.Kept},
 		&firstAdmin{
-			cluster: cluster, user: c.Cache.User, personalRole: c.PersonalRole, cached: c.Cache.Memberships,
+			cluster: cluster, views: c.Views, personalRole: c.PersonalRole,
 			list: c.Memberships.List, current: c.current, create: c.Memberships.Create,
 		},
 		&initialized{workspace: c.Cache.Workspace, initializing: c.Cache.Initializing, initialize: c.Clusters.Initialize},
-		&claims{cluster: cluster, children: c.Cache.Children, read: c.Organizations.Read, create: c.Workspaces.CreateChild, exists: c.Workspaces.ChildExists},
-		invitations(cluster, c.current, c.ChangeInvitation),
-		requests(cluster, c.current, c.ChangeRequest),
+		&claims{cluster: cluster, children: c.Views.Workspaces, orgs: orgs, workspaces: c.Objects.Workspaces},
+		invitations(cluster, orgs, c.Invitations),
+		requests(cluster, orgs, c.Requests),
 		&members{
-			cluster: cluster, current: c.current, list: c.Memberships.List, clock: c.RightsClock, expired: c.Cache.Expired, followed: c.Cache.Followed,
-			create: c.Memberships.Add, remove: c.Memberships.Remove, set: c.Memberships.Set, bot: c.ChangeBot,
+			cluster: cluster, orgs: orgs, memberships: c.Objects.Memberships, changes: audited{c.Objects.Memberships, c.RightsClock, c.Audit},
+			bots: c.Bots, clock: c.RightsClock, expired: c.Views.Expired, followed: c.Followed,
 		},
-		&groups{
-			Groups: c.Groups, cluster: cluster, memberships: c.Cache.Memberships, children: c.Cache.Children, user: c.Cache.User,
-			clock: c.RightsClock,
-		},
+		&groups{cluster: cluster, views: c.Views, maxAge: c.GroupMaxAge, full: c.Full, clock: c.RightsClock},
 	)
+}
+
+// organizations are the Organizations, all in one logical cluster.
+type organizations struct {
+	objects.Repository[*v1alpha1.Organization]
+	cluster string
+}
+
+// now reads an Organization from kcp. It fails with controller.ErrRetry if the Organization is gone.
+func (o organizations) now(ctx context.Context, org string) (*v1alpha1.Organization, error) {
+	return o.Read(ctx, o.cluster, org)
 }
 
 // current reads just this Organization from kcp. It fails with controller.ErrRetry if
 // the Organization is gone or is being deleted; the cache will follow.
+func (o organizations) current(ctx context.Context, org *v1alpha1.Organization) (*v1alpha1.Organization, error) {
+	now, err := o.now(ctx, org.Name)
+	if err == nil && (now.UID != org.UID || !now.DeletionTimestamp.IsZero()) {
+		err = fmt.Errorf("%w: the organization is gone", controller.ErrRetry)
+	}
+	return now, err
+}
+
+// current reads just this Organization from kcp.
 type current func(ctx context.Context, org *v1alpha1.Organization) (*v1alpha1.Organization, error)
 
 func (c Config) current(ctx context.Context, org *v1alpha1.Organization) (*v1alpha1.Organization, error) {

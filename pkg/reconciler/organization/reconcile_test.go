@@ -36,7 +36,9 @@ type kcp struct {
 	now     func() (*v1alpha1.Organization, error)
 	held    []*v1alpha1.Membership
 	failure error
-	clock   *clocktesting.FakePassiveClock
+	// came is when alice was made.
+	came  time.Time
+	clock *clocktesting.FakePassiveClock
 	// more changes the configuration; nil for no change.
 	more func(*organization.Config)
 }
@@ -45,6 +47,21 @@ func newKCP() *kcp {
 	o := tenancy.NewOrganization(uuid, "ACME", "alice")
 	o.UID, o.ResourceVersion, o.Generation = "uid", "1", 1
 	return &kcp{org: o, clock: clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))}
+}
+
+// MembershipsIn and the methods that follow are those of the views.
+func (k *kcp) MembershipsIn(string) []*v1alpha1.Membership { return k.memberships }
+
+func (k *kcp) MembershipsOf(string) []*v1alpha1.Membership { return nil }
+
+func (k *kcp) Expired(string) []*v1alpha1.Membership { return nil }
+
+func (k *kcp) Workspaces(string) []tenancy.Workspace { return nil }
+
+func (k *kcp) WithGroup(v1alpha1.GroupHash) []*v1alpha1.User { return nil }
+
+func (k *kcp) ByName(name string) (*v1alpha1.User, bool) {
+	return &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(k.came)}}, name == "alice"
 }
 
 func (k *kcp) reconcile(t *testing.T) error {
@@ -63,13 +80,8 @@ func (k *kcp) pass(t *testing.T) (controller.Result, error) {
 		Cache: organization.Cache{
 			Workspace:    func(string) (*kcptenancyv1alpha1.Workspace, bool) { return k.ws, k.ws != nil },
 			Initializing: func(string) (string, bool) { return "org1", k.waiting },
-			Memberships:  func(string) []*v1alpha1.Membership { return k.memberships },
-			Expired:      func(string) []*v1alpha1.Membership { return nil },
-			User: func(name string) (*v1alpha1.User, bool) {
-				return &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: name}}, name == "alice"
-			},
-			Children: func(string) []tenancy.Workspace { return nil },
 		},
+		Views: k,
 		Organizations: organization.Organizations{
 			Get: func(controller.Key) (*v1alpha1.Organization, bool) { return k.org, k.org != nil },
 			Patch: func(_ context.Context, _ controller.Key, patch []byte, subresource string) error {
@@ -320,14 +332,10 @@ func TestFirstAdmin_isTheCreatorOfTheOrg(t *testing.T) {
 			k.org.Spec.Personal = c.personal
 			k.org.Annotations[v1alpha1.CreatedByAnnotation] = c.by
 			k.org.CreationTimestamp = metav1.NewTime(k.clock.Now())
+			k.came = k.clock.Now().Add(c.made)
 			k.more = func(config *organization.Config) {
 				if c.role != "" {
 					config.PersonalRole = c.role
-				}
-				config.Cache.User = func(name string) (*v1alpha1.User, bool) {
-					u := &v1alpha1.User{}
-					u.CreationTimestamp = metav1.NewTime(k.clock.Now().Add(c.made))
-					return u, name == "alice"
 				}
 			}
 			require.NoError(t, k.reconcile(t))

@@ -4,6 +4,7 @@ package kcptest
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -143,6 +144,23 @@ func (k *KCP) Workspace(org, workspace string) (tenancy.Workspace, bool) {
 		return tenancy.Workspace{}, false
 	}
 	return tenancy.WorkspaceOf(org, ws), true
+}
+
+// MembershipsIn returns the living Memberships of an Organization.
+func (k *KCP) MembershipsIn(orgCluster string) []*v1alpha1.Membership {
+	return tenancy.Living(k.Caches.Memberships.InCluster(orgCluster), k.Clock.Now())
+}
+
+// MembershipsOf returns the living Memberships of a User.
+func (k *KCP) MembershipsOf(user string) []*v1alpha1.Membership {
+	return slices.DeleteFunc(k.MembershipsIn("*"), func(m *v1alpha1.Membership) bool { return m.Spec.UserRef.Name != user })
+}
+
+// WithGroup returns the Users with a group.
+func (k *KCP) WithGroup(hash v1alpha1.GroupHash) []*v1alpha1.User {
+	return slices.DeleteFunc(k.Caches.Users.InCluster(Users), func(u *v1alpha1.User) bool {
+		return u.Spec.Groups == nil || !slices.Contains(u.Spec.Groups.Hashes, hash)
+	})
 }
 
 // MembershipsOver returns the Memberships that grant rights in a Workspace of an Organization.
