@@ -28,7 +28,9 @@ type changer[C any] interface {
 }
 
 // invitations carries out spec.invitationChanges.
-func invitations(cluster clusterFunc, orgs organizations, objects changer[v1alpha1.InvitationChange]) *accepted[v1alpha1.InvitationChange] {
+func invitations(
+	cluster clusterFunc, orgs organizations, objects changer[v1alpha1.InvitationChange],
+) *accepted[v1alpha1.InvitationChange] {
 	return &accepted[v1alpha1.InvitationChange]{
 		condition: v1alpha1.ConditionInvitationsChanged, noun: "invitations",
 		of:   func(o *v1alpha1.Organization) *[]v1alpha1.InvitationChange { return &o.Spec.InvitationChanges },
@@ -37,7 +39,9 @@ func invitations(cluster clusterFunc, orgs organizations, objects changer[v1alph
 }
 
 // requests carries out spec.requestChanges.
-func requests(cluster clusterFunc, orgs organizations, objects changer[v1alpha1.RequestChange]) *accepted[v1alpha1.RequestChange] {
+func requests(
+	cluster clusterFunc, orgs organizations, objects changer[v1alpha1.RequestChange],
+) *accepted[v1alpha1.RequestChange] {
 	return &accepted[v1alpha1.RequestChange]{
 		condition: v1alpha1.ConditionRequestsChanged, noun: "requests",
 		of:   func(o *v1alpha1.Organization) *[]v1alpha1.RequestChange { return &o.Spec.RequestChanges },

@@ -8,6 +8,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/objects"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -15,15 +16,11 @@ import (
 // parents: child Workspaces and CatalogEntries, Memberships, the Organization's kcp
 // Workspace. Then it removes the finalizer. It lists in kcp itself and can be interrupted anywhere.
 type cascade struct {
-	orgsCluster string
-	workspaces  Workspaces
-	memberships Memberships
-	// removeEntries deletes the CatalogEntries in a cluster and returns how many are left.
-	removeEntries func(ctx context.Context, cluster string) (left int, err error)
-	// activate lets the hub list and delete in a deactivated cluster. Both need the phase
-	// Ready, so activation for kcp's own controllers alone is not enough.
-	activate func(ctx context.Context, cluster string) error
-	purged   func(ctx context.Context, org *v1alpha1.Organization, counts map[string]int)
+	workspaces  workspaces
+	memberships objects.Memberships
+	entries     objects.Repository[*v1alpha1.CatalogEntry]
+	clusters    Clusters
+	purged      func(ctx context.Context, org *v1alpha1.Organization, counts map[string]int)
 	// reported prevents a second call of purged after the removal of the finalizer failed.
 	reported controller.Once
 }
@@ -32,7 +29,7 @@ func (s *cascade) reconcile(ctx context.Context, org *v1alpha1.Organization) (co
 	if !controller.HasFinalizer(org) {
 		return controller.Result{Stop: true}, nil
 	}
-	own, ok, err := s.workspaces.Own(ctx, org.Name)
+	own, ok, err := s.workspaces.Find(ctx, s.workspaces.cluster, org.Name)
 	if err != nil {
 		return controller.Result{}, err
 	}
@@ -44,7 +41,7 @@ func (s *cascade) reconcile(ctx context.Context, org *v1alpha1.Organization) (co
 	}
 	if ok {
 		if own.DeletionTimestamp.IsZero() {
-			err = s.workspaces.Delete(ctx, s.orgsCluster, own)
+			err = s.remove(ctx, s.workspaces.cluster, own)
 		}
 		return controller.Result{Message: "kcp is removing the organization's workspace", Stop: true}, err
 	}
@@ -56,7 +53,9 @@ func (s *cascade) reconcile(ctx context.Context, org *v1alpha1.Organization) (co
 
 // empty removes the content of the Organization's workspace and says what is left.
 func (s *cascade) empty(ctx context.Context, org *v1alpha1.Organization, cluster string) (message string, err error) {
-	if err := s.activate(ctx, cluster); err != nil {
+	// The hub cannot list and delete in a cluster that is active for kcp's own controllers alone: both need the
+	// phase Ready.
+	if err := s.clusters.Activate(ctx, cluster); err != nil {
 		return "", err
 	}
 	workspaces, err := s.workspaces.List(ctx, cluster)
@@ -72,7 +71,7 @@ func (s *cascade) empty(ctx context.Context, org *v1alpha1.Organization, cluster
 	}
 	for _, ws := range workspaces {
 		if ws.DeletionTimestamp.IsZero() {
-			if err := s.workspaces.Delete(ctx, cluster, ws); err != nil {
+			if err := s.remove(ctx, cluster, ws); err != nil {
 				return "", err
 			}
 		}
@@ -87,11 +86,31 @@ func (s *cascade) empty(ctx context.Context, org *v1alpha1.Organization, cluster
 		return fmt.Sprintf("%d catalog entries are being removed", entries), nil
 	}
 	for _, m := range memberships {
-		if err := s.memberships.Delete(ctx, cluster, m); err != nil {
+		if err := s.memberships.DeleteUnchanged(ctx, cluster, m); err != nil {
 			return "", err
 		}
 	}
 	return "", nil
+}
+
+// remove deletes any version of a Workspace and lets kcp delete its content.
+func (s *cascade) remove(ctx context.Context, cluster string, ws *kcptenancyv1alpha1.Workspace) error {
+	if err := s.workspaces.Delete(ctx, cluster, ws); err != nil || ws.Spec.Cluster == "" {
+		return err
+	}
+	return s.clusters.ActivateForDeletion(ctx, ws.Spec.Cluster)
+}
+
+// removeEntries deletes the CatalogEntries in a cluster and returns how many are left.
+func (s *cascade) removeEntries(ctx context.Context, cluster string) (left int, err error) {
+	err = s.entries.Each(ctx, cluster, "", func(e *v1alpha1.CatalogEntry) error {
+		left++
+		if !e.DeletionTimestamp.IsZero() {
+			return nil
+		}
+		return s.entries.Delete(ctx, cluster, e)
+	})
+	return left, err
 }
 
 // owned counts the Workspaces that are not spares.

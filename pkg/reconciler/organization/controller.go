@@ -103,71 +103,14 @@ func NewController(d reconciler.Deps, followed func(org, workspace, user string)
 }
 
 func configOf(d reconciler.Deps, bindings tenancy.Bindings, followed func(org, workspace, user string) bool) Config {
-	stored, orgs := d.Objects(), d.Clusters.Orgs
-	memberships := stored.Memberships
 	return Config{
-		Objects: stored, Tree: d.Settings.Tree, Clock: d.Settings.Clock, RightsClock: d.Settings.RightsClock, Grace: d.Settings.Deletion, Hold: d.Settings.Hold,
-		PersonalRole: d.Settings.PersonalOrgRole, OrgsCluster: d.Clusters.Orgs,
-		Cache: Cache{
-			Workspace: func(org string) (*kcptenancyv1alpha1.Workspace, bool) {
-				return stored.Workspaces.Get(orgs, org)
-			},
-			Initializing: d.InitializingCluster,
-		},
-		Views: d.Views, Followed: followed, Audit: d.AuditedMembership, GroupMaxAge: d.Settings.GroupMaxAge, Full: d.Settings.Spares.Full,
-		Organizations: Organizations{
-			Get: stored.Organizations.ByKey,
-			Read: func(ctx context.Context, org string) (*v1alpha1.Organization, error) {
-				return stored.Organizations.Read(ctx, orgs, org)
-			},
-			Patch: stored.Organizations.Commit,
-			Delete: func(ctx context.Context, o *v1alpha1.Organization) error {
-				return stored.Organizations.DeleteUnchanged(ctx, orgs, o)
-			},
-		},
-		Workspaces: workspacesOf(d),
-		Memberships: Memberships{
-			List: memberships.List, Create: memberships.Create, Delete: memberships.DeleteUnchanged,
-		},
-		RemoveEntries: func(ctx context.Context, cluster string) (left int, err error) {
-			err = stored.Entries.Each(ctx, cluster, "", func(e *v1alpha1.CatalogEntry) error {
-				left++
-				if !e.DeletionTimestamp.IsZero() {
-					return nil
-				}
-				return stored.Entries.Delete(ctx, cluster, e)
-			})
-			return left, err
-		},
-		Clusters: Clusters{
-			Deactivate:  objects.Clusters{Freezer: d.Freezer}.Deactivate,
-			Activate:    objects.Clusters{Freezer: d.Freezer}.Activate,
-			Deactivated: d.Freezer.Deactivated,
-			Initialize:  d.Initialize,
-		},
-		Kept: bindings,
+		Objects: d.Objects(), Tree: d.Settings.Tree, Clock: d.Settings.Clock, RightsClock: d.Settings.RightsClock,
+		Grace: d.Settings.Deletion, Hold: d.Settings.Hold, PersonalRole: d.Settings.PersonalOrgRole,
+		OrgsCluster: d.Clusters.Orgs, Views: d.Views, Followed: followed,
+		Audit: d.AuditedMembership, GroupMaxAge: d.Settings.GroupMaxAge, Full: d.Settings.Spares.Full,
+		Clusters: objects.Clusters{Freezer: d.Freezer}, Initializer: d, Kept: bindings,
 		Purged: func(ctx context.Context, o *v1alpha1.Organization, counts map[string]int) {
 			d.Purged(ctx, audit.Event{Org: o.Name}, counts)
-		},
-	}
-}
-
-func workspacesOf(d reconciler.Deps) Workspaces {
-	stored, orgs := d.Objects().Workspaces, d.Clusters.Orgs
-	return Workspaces{
-		Create: func(ctx context.Context, ws *kcptenancyv1alpha1.Workspace) error { return stored.Create(ctx, orgs, ws) },
-		Take: func(ctx context.Context, spare *kcptenancyv1alpha1.Workspace, rightful bool) error {
-			return stored.Take(ctx, orgs, spare, rightful, map[string]any{})
-		},
-		Own: func(ctx context.Context, org string) (*kcptenancyv1alpha1.Workspace, bool, error) {
-			return stored.Find(ctx, orgs, org)
-		},
-		List: stored.List,
-		Delete: func(ctx context.Context, cluster string, ws *kcptenancyv1alpha1.Workspace) error {
-			if err := stored.Delete(ctx, cluster, ws); err != nil || ws.Spec.Cluster == "" {
-				return err
-			}
-			return objects.Clusters{Freezer: d.Freezer}.ActivateForDeletion(ctx, ws.Spec.Cluster)
 		},
 	}
 }

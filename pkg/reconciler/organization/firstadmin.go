@@ -8,6 +8,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/objects"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -19,10 +20,8 @@ type firstAdmin struct {
 	cluster      clusterFunc
 	views        Views
 	personalRole v1alpha1.Role
-	// list and current ask kcp itself.
-	list    func(ctx context.Context, cluster string) ([]*v1alpha1.Membership, error)
-	current current
-	create  func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
+	memberships  objects.Memberships
+	orgs         organizations
 }
 
 func (*firstAdmin) Condition() string { return v1alpha1.ConditionFirstAdmin }
@@ -46,7 +45,7 @@ func (s *firstAdmin) Reconcile(ctx context.Context, org *v1alpha1.Organization) 
 	if org.Spec.Personal {
 		role = s.personalRole
 	}
-	return controller.Result{}, s.create(ctx, cluster, tenancy.NewMembership(creator, "", role))
+	return controller.Result{}, s.memberships.Create(ctx, cluster, tenancy.NewMembership(creator, "", role))
 }
 
 func (*firstAdmin) done(org *v1alpha1.Organization) bool {
@@ -56,7 +55,7 @@ func (*firstAdmin) done(org *v1alpha1.Organization) bool {
 // due reports whether kcp has no Membership of the Organization's own, or the creator
 // was never added.
 func (s *firstAdmin) due(ctx context.Context, org *v1alpha1.Organization, cluster string) (bool, error) {
-	memberships, err := s.list(ctx, cluster)
+	memberships, err := s.memberships.List(ctx, cluster)
 	if err != nil {
 		return false, err
 	}
@@ -66,6 +65,6 @@ func (s *firstAdmin) due(ctx context.Context, org *v1alpha1.Organization, cluste
 	if s.done(org) {
 		return false, nil
 	}
-	org, err = s.current(ctx, org)
+	org, err = s.orgs.current(ctx, org)
 	return err == nil && !s.done(org), err
 }

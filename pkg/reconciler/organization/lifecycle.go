@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/clock"
 
@@ -19,14 +18,12 @@ type lifecycle struct {
 	grace time.Duration
 	hold  func() bool
 	clock clock.PassiveClock
-	// workspace returns the Organization's kcp Workspace, children its child Workspaces.
-	workspace func(org string) (*kcptenancyv1alpha1.Workspace, bool)
-	children  func(org string) []tenancy.Workspace
-	clusters  Clusters
-	// remove deletes just this version of the Organization: a request for deletion that
-	// was withdrawn is never carried out.
-	remove  func(ctx context.Context, o *v1alpha1.Organization) error
-	cascade *cascade
+	orgs  organizations
+	// workspaces has the Organization's kcp Workspace, and children its child Workspaces.
+	workspaces workspaces
+	children   func(org string) []tenancy.Workspace
+	clusters   Clusters
+	cascade    *cascade
 }
 
 func (*lifecycle) Condition() string { return v1alpha1.ConditionActive }
@@ -38,7 +35,7 @@ func (s *lifecycle) Reconcile(ctx context.Context, org *v1alpha1.Organization) (
 	hasFinalizer := controller.AddFinalizer(org)
 	requested := org.Status.DeletionRequestedAt
 	if requested == nil {
-		ws, ok := s.workspace(org.Name)
+		ws, ok := s.workspaces.of(org.Name)
 		if meta.IsStatusConditionFalse(org.Status.Conditions, v1alpha1.ConditionActive) || ok && ws.Spec.Cluster != "" && s.clusters.Deactivated(ws.Spec.Cluster) {
 			return controller.Result{}, s.activate(ctx, org.Name)
 		}
@@ -46,7 +43,8 @@ func (s *lifecycle) Reconcile(ctx context.Context, org *v1alpha1.Organization) (
 	}
 	result, over := controller.InGrace("it", tenancy.PurgeAt(requested, s.grace), s.clock.Now(), s.hold)
 	if over && hasFinalizer {
-		return result, s.remove(ctx, org)
+		// A request for deletion that was withdrawn is never carried out.
+		return result, s.orgs.DeleteUnchanged(ctx, s.orgs.cluster, org)
 	}
 	return result.Deactivate(org.Status.Conditions, func() error { return s.deactivate(ctx, org.Name) })
 }
@@ -66,7 +64,7 @@ func (s *lifecycle) deactivate(ctx context.Context, org string) error {
 			}
 		}
 	}
-	if ws, ok := s.workspace(org); ok && ws.Spec.Cluster != "" {
+	if ws, ok := s.workspaces.of(org); ok && ws.Spec.Cluster != "" {
 		if err := s.clusters.Deactivate(ctx, ws.Spec.Cluster); err != nil {
 			return err
 		}
@@ -78,7 +76,7 @@ func (s *lifecycle) deactivate(ctx context.Context, org string) error {
 // that is soft-deleted during the call may be activated here after its own controller
 // deactivated it; it is deactivated again.
 func (s *lifecycle) activate(ctx context.Context, org string) error {
-	if ws, ok := s.workspace(org); ok && ws.Spec.Cluster != "" {
+	if ws, ok := s.workspaces.of(org); ok && ws.Spec.Cluster != "" {
 		if err := s.clusters.Activate(ctx, ws.Spec.Cluster); err != nil {
 			return err
 		}

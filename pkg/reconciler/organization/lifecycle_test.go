@@ -1,41 +1,43 @@
 package organization_test
 
 import (
-	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
 
+	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
-	"github.com/faroshq/kedge-hub/pkg/reconciler/organization"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 func TestO13_deactivatesAndKeepsADeletedOrg(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
-	began := m.clock.Now()
+	began := m.Clock.Now()
 	m.deleted()
 	for _, c := range []struct{ passed, left time.Duration }{
 		{0, grace}, {-10 * time.Minute, grace + 10*time.Minute}, {time.Hour, grace - time.Hour}, {grace - time.Nanosecond, time.Nanosecond},
 	} {
-		m.clock.SetTime(began.Add(c.passed))
+		m.Clock.SetTime(began.Add(c.passed))
 		m.Did = nil
 		after := m.converged(t)
 		require.Equal(t, c.left, after, "it is looked at again when it is over")
 		require.Equal(t, []string{"freeze ws1", "freeze ws2", "freeze ws3", "freeze org1"}, m.Did[:4], "what is in it first: their state is written there")
-		require.NotContains(t, m.Did, "remove it")
+		require.NotContains(t, m.Did, removal)
 		require.Equal(t, v1alpha1.PhaseTerminating, m.phase())
 		require.Equal(t, v1alpha1.ReasonWaiting, m.active().Reason)
 		require.Contains(t, m.active().Message, "undeleted")
 	}
-	m.clock.SetTime(began.Add(grace))
+	m.Clock.SetTime(began.Add(grace))
 	m.Did, m.hold = nil, true
 	require.Equal(t, 15*time.Second, m.converged(t), "purges are held after a restore")
 	require.NotNil(t, m.org)
@@ -44,17 +46,17 @@ func TestO13_deactivatesAndKeepsADeletedOrg(t *testing.T) {
 	m.converged(t)
 	require.Nil(t, m.org)
 	require.Nil(t, m.ws)
-	require.Empty(t, m.children)
-	require.Empty(t, m.held)
+	require.Empty(t, m.children())
+	require.Empty(t, m.members())
 	require.Equal(t, []map[string]int{{"workspaces": 3, "memberships": 3}}, m.purged)
 	index := func(what string) int {
 		i := slices.Index(m.Did, what)
 		require.GreaterOrEqual(t, i, 0, "%s: %v", what, m.Did)
 		return i
 	}
-	require.Less(t, index("thaw org1"), index("remove workspace w1 from org1"))
-	require.Less(t, index("remove workspace w3 from org1"), index("remove alice"), "children before parents")
-	require.Less(t, index("remove w1.bob"), index("remove workspace "+uuid+" from orgs"))
+	require.Less(t, index("thaw org1"), index("delete workspaces/w1 in org1"))
+	require.Less(t, index("delete workspaces/w3 in org1"), index("delete memberships/alice in org1"), "children before parents")
+	require.Less(t, index("delete memberships/w1.bob in org1"), index("delete workspaces/"+uuid+" in orgs"))
 }
 
 func TestO13_keepsDeletedWorkspacesOfAnUndeletedOrgInactive(t *testing.T) {
@@ -94,9 +96,8 @@ func TestO13_keepsAWorkspaceDeletedMeanwhileInactive(t *testing.T) {
 	m.converged(t)
 	m.thawing = func(cluster string) {
 		if cluster == "ws2" {
-			ws, now := m.children["w2"], metav1.NewTime(m.clock.Now())
-			ws.DeletionRequestedAt = &now
-			m.children["w2"], m.frozen["ws2"] = ws, true
+			m.child("w2", "ws2", m.marked)
+			m.frozen["ws2"] = true
 		}
 	}
 	m.mark(nil)
@@ -110,9 +111,13 @@ func TestO13_keepsAWorkspaceDeletedMeanwhileInactive(t *testing.T) {
 func TestO13_deactivationLeavesOutUnfinishedWorkspaces(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
-	m.children = map[string]tenancy.Workspace{
-		"w1": {UUID: "w1", ClusterID: "ws1"}, "w2": {UUID: "w2", ClusterID: "ws2", KCPReady: true, Terminating: true}, "w3": {UUID: "w3"},
-	}
+	m.child("w1", "ws1", func(ws *kcptenancyv1alpha1.Workspace) {
+		ws.Status.Phase = kcpcorev1alpha1.LogicalClusterPhaseInitializing
+	})
+	m.child("w2", "ws2", m.leaving)
+	m.child("w3", "", func(ws *kcptenancyv1alpha1.Workspace) {
+		ws.Status.Phase = kcpcorev1alpha1.LogicalClusterPhaseScheduling
+	})
 	m.deleted()
 	m.converged(t)
 	require.Equal(t, []string{"freeze org1"}, slices.Compact(m.Did))
@@ -184,24 +189,24 @@ func TestOrganization_goesOnAfterAPartialDeactivation(t *testing.T) {
 	require.True(t, m.frozen["ws2"])
 	require.Equal(t, v1alpha1.ReasonWaiting, m.active().Reason)
 	require.Contains(t, m.active().Message, "watches stay open")
-	m.clock.SetTime(m.clock.Now().Add(grace))
+	m.Clock.SetTime(m.Clock.Now().Add(grace))
 	m.converged(t)
-	require.Contains(t, m.Did, "remove it")
+	require.Contains(t, m.Did, removal)
 }
 
 func TestO13_neverCarriesOutAWithdrawnDeletion(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
 	m.deleted()
-	m.clock.SetTime(m.clock.Now().Add(grace))
+	m.Clock.SetTime(m.Clock.Now().Add(grace))
 	m.withdrawn = func() { m.mark(nil) }
 	m.converged(t)
 	require.NotNil(t, m.org)
 	require.Equal(t, v1alpha1.PhaseReady, m.phase())
-	require.Len(t, m.held, 3)
-	require.Len(t, m.children, 3)
+	require.Len(t, m.members(), 3)
+	require.Len(t, m.children(), 3)
 	m.withdrawn = nil
-	long := m.clock.Now().Add(-2 * grace)
+	long := m.Clock.Now().Add(-2 * grace)
 	m.mark(&long)
 	m.converged(t)
 	require.Nil(t, m.org, "the control: one that stands is")
@@ -213,14 +218,13 @@ func TestO13_neverCarriesOutAWithdrawnDeletion(t *testing.T) {
 func TestO13_removesNothingBeforeTheFinalizerIsInKcp(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
-	m.org = m.org.DeepCopy()
 	m.org.Finalizers = nil
 	m.deleted()
-	m.clock.SetTime(m.clock.Now().Add(2 * grace))
+	m.Clock.SetTime(m.Clock.Now().Add(2 * grace))
 	m.converged(t)
 	require.Nil(t, m.org)
-	require.Empty(t, m.children)
-	require.Empty(t, m.held)
+	require.Empty(t, m.children())
+	require.Empty(t, m.members())
 	require.Nil(t, m.ws)
 }
 
@@ -229,30 +233,36 @@ func TestO13_removesNothingBeforeTheFinalizerIsInKcp(t *testing.T) {
 func TestO13_cascadeGoesOnFromAnyStop(t *testing.T) {
 	t.Parallel()
 	for _, late := range []bool{false, true} {
-		failed := 0
-		for n := 1; ; n++ {
+		t.Run(fmt.Sprintf("late %v", late), func(t *testing.T) {
+			t.Parallel()
 			m := newMortal(t)
-			m.deleted()
-			m.clock.SetTime(m.clock.Now().Add(grace))
-			m.Made, m.Fails, m.Late = 0, n, late
-			stopped := 0
-			for m.org != nil {
-				if _, err := m.converge(t); err != nil {
-					require.ErrorIs(t, err, kcptest.ErrDown)
-					stopped++
+			org, ws := m.org, m.ws
+			for n := 1; ; n++ {
+				m.populate()
+				m.org, m.ws, m.purged = org.DeepCopy(), ws.DeepCopy(), nil
+				// A read is the same whether its request or its answer is lost.
+				m.reads = !late
+				m.deleted()
+				m.Clock.SetTime(m.Clock.Now().Add(grace))
+				m.Made, m.Fails, m.Late = 0, n, late
+				stopped := 0
+				for m.org != nil {
+					if _, err := m.converge(t); err != nil {
+						require.True(t, errors.Is(err, kcptest.ErrDown) || apierrors.IsInternalError(err), "%v", err)
+						stopped++
+					}
+					require.LessOrEqual(t, stopped, 1)
 				}
-				require.LessOrEqual(t, stopped, 1)
+				require.Empty(t, m.children(), "call %d", n)
+				require.Empty(t, m.members(), "call %d", n)
+				require.Nil(t, m.ws)
+				require.Equal(t, []map[string]int{{"workspaces": 3, "memberships": 3}}, m.purged)
+				if stopped == 0 {
+					require.Greater(t, n, map[bool]int{false: 16, true: 12}[late], "the control: every call has failed once")
+					break
+				}
 			}
-			require.Empty(t, m.children, "call %d, late %v", n, late)
-			require.Empty(t, m.held)
-			require.Nil(t, m.ws)
-			require.Equal(t, []map[string]int{{"workspaces": 3, "memberships": 3}}, m.purged)
-			if stopped == 0 {
-				break
-			}
-			failed++
-		}
-		require.Greater(t, failed, 15, "the control: every call has failed once")
+		})
 	}
 }
 
@@ -260,28 +270,15 @@ func TestO13_cascadeGoesOnFromAnyStop(t *testing.T) {
 func TestO13_parentsWaitForTheirChildren(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
-	m.org = m.org.DeepCopy()
-	now := metav1.NewTime(m.clock.Now())
-	m.org.DeletionTimestamp = &now
-	configure := m.more
-	leaving := true
-	m.more = func(c *organization.Config) {
-		configure(c)
-		c.Workspaces.List = func(context.Context, string) ([]*kcptenancyv1alpha1.Workspace, error) {
-			if !leaving {
-				return nil, nil
-			}
-			o := &kcptenancyv1alpha1.Workspace{}
-			o.Name, o.DeletionTimestamp = "w1", &now
-			return []*kcptenancyv1alpha1.Workspace{o}, nil
-		}
-	}
+	m.removed()
+	m.clear("w2", "w3")
+	m.child("w1", "ws1", m.leaving)
 	m.converged(t)
-	require.NotContains(t, m.Did, "remove workspace w1 from org1")
-	require.Len(t, m.held, 3)
+	require.NotContains(t, m.Did, "delete workspaces/w1 in org1")
+	require.Len(t, m.members(), 3)
 	require.NotNil(t, m.ws)
 	require.Contains(t, m.active().Message, "1 workspaces are being removed")
-	leaving = false
+	m.clear("w1")
 	m.converged(t)
 	require.Nil(t, m.org)
 }
@@ -291,14 +288,20 @@ func TestO13_parentsWaitForTheirChildren(t *testing.T) {
 func TestO13_theWorkspaceWaitsForCatalogEntries(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
-	m.org = m.org.DeepCopy()
-	now := metav1.NewTime(m.clock.Now())
-	m.org.DeletionTimestamp = &now
-	m.children, m.entries = nil, 2
+	m.removed()
+	m.clear("w1", "w2", "w3")
+	entries := []*v1alpha1.CatalogEntry{{}, {}}
+	for i, name := range []string{"gadgets", "widgets"} {
+		entries[i].Name, entries[i].Finalizers = name, []string{v1alpha1.CascadeFinalizer}
+		m.Put("org1", entries[i])
+	}
 	m.converged(t)
+	require.Contains(t, m.Did, "delete catalogentries/widgets in org1")
 	require.NotNil(t, m.ws)
 	require.Contains(t, m.active().Message, "2 catalog entries are being removed")
-	m.entries = 0
+	for _, e := range entries {
+		m.Remove("org1", e)
+	}
 	m.converged(t)
 	require.Nil(t, m.org)
 }
@@ -307,25 +310,19 @@ func TestO13_theWorkspaceWaitsForCatalogEntries(t *testing.T) {
 // it.
 func TestO13_removesAnOrgWithoutAWorkspace(t *testing.T) {
 	t.Parallel()
-	for name, arrange := range map[string]func(*lifecycleKCP){
-		"never placed": func(m *lifecycleKCP) { m.ws = m.ws.DeepCopy(); m.ws.Spec.Cluster = "" },
-		"never made":   func(m *lifecycleKCP) { m.ws = nil },
-		"being removed": func(m *lifecycleKCP) {
-			m.ws = m.ws.DeepCopy()
-			m.ws.DeletionTimestamp = &metav1.Time{Time: m.clock.Now()}
-		},
+	for name, arrange := range map[string]func(*kcp){
+		"never placed":  func(m *kcp) { m.ws.Spec.Cluster = "" },
+		"never made":    func(m *kcp) { m.ws = nil },
+		"being removed": func(m *kcp) { m.leaving(m.ws) },
 	} {
 		m := newMortal(t)
 		arrange(m)
-		m.children, m.held = map[string]tenancy.Workspace{}, map[string]v1alpha1.Membership{}
-		m.org = m.org.DeepCopy()
-		now := metav1.NewTime(m.clock.Now())
-		m.org.DeletionTimestamp = &now
+		m.removed()
 		_, err := m.converge(t)
 		require.NoError(t, err, name)
 		if name == "being removed" {
 			require.NotNil(t, m.org, "kcp is at it")
-			require.NotContains(t, m.Did, "remove workspace "+uuid+" from orgs")
+			require.NotContains(t, m.Did, "delete workspaces/"+uuid+" in orgs")
 			m.ws = nil
 			m.converged(t)
 		}
@@ -339,10 +336,8 @@ func TestO13_removesAnOrgWithoutAWorkspace(t *testing.T) {
 func TestCascade_doesNothingAfterItsEnd(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
-	m.org = m.org.DeepCopy()
-	now := metav1.NewTime(m.clock.Now())
-	m.org.DeletionTimestamp, m.org.Finalizers = &now, []string{"example.com/other"}
-	m.ws = nil
+	m.org.Finalizers, m.ws = []string{"example.com/other"}, nil
+	m.removed()
 	m.converged(t)
 	require.Empty(t, m.Did)
 	require.Empty(t, m.purged)

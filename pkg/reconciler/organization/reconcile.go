@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	"k8s.io/utils/clock"
 
@@ -30,11 +31,7 @@ type Config struct {
 	// OrgsCluster is the logical cluster of Organizations and of their kcp Workspaces.
 	OrgsCluster string
 
-	Cache         Cache
-	Organizations Organizations
-	Workspaces    Workspaces
-	Memberships   Memberships
-	Views         Views
+	Views Views
 	// Followed reports whether kcp gives a person in a Workspace, or with an empty one in all those of the
 	// Organization, nothing that their living Memberships do not give.
 	Followed func(org, workspace, user string) bool
@@ -42,25 +39,14 @@ type Config struct {
 	// GroupMaxAge is for how long groups count after the issue of the credential that says them.
 	GroupMaxAge time.Duration
 	// Full reports whether the store has no room for anything new.
-	Full func() bool
-	// RemoveEntries deletes the CatalogEntries of an Organization in kcp and returns how many
-	// are left.
-	RemoveEntries func(ctx context.Context, cluster string) (left int, err error)
-	Clusters      Clusters
+	Full        func() bool
+	Clusters    Clusters
+	Initializer Initializer
 	// Kept are the APIBindings in the workspaces of Organizations.
 	Kept tenancy.Bindings
 	// Purged reports that an Organization is removed for good, with the number of objects
 	// of each kind that were removed with it.
 	Purged func(ctx context.Context, o *v1alpha1.Organization, counts map[string]int)
-}
-
-// Cache reads from the views.
-type Cache struct {
-	// Workspace returns the kcp Workspace of an Organization.
-	Workspace func(org string) (*kcptenancyv1alpha1.Workspace, bool)
-	// Initializing returns the logical cluster of an Organization if it waits for nothing
-	// but the hub's initializer.
-	Initializing func(org string) (cluster string, ok bool)
 }
 
 // Views are the caches beside those of the repositories.
@@ -83,85 +69,51 @@ type People interface {
 	MembershipsOf(user string) []*v1alpha1.Membership
 }
 
-// Organizations reads and writes Organizations.
-type Organizations struct {
-	// Get reads from the cache.
-	Get func(controller.Key) (*v1alpha1.Organization, bool)
-	// Read reads from kcp. It fails with controller.ErrRetry if the Organization is gone.
-	Read  func(ctx context.Context, org string) (*v1alpha1.Organization, error)
-	Patch func(ctx context.Context, key controller.Key, patch []byte, subresource string) error
-	// Delete deletes just this version of an Organization.
-	Delete func(ctx context.Context, o *v1alpha1.Organization) error
+// Clusters activates and deactivates logical clusters. Deactivated reads from the cache.
+type Clusters interface {
+	Deactivate(ctx context.Context, cluster string) error
+	Activate(ctx context.Context, cluster string) error
+	ActivateForDeletion(ctx context.Context, cluster string) error
+	Deactivated(cluster string) bool
 }
 
-// Workspaces reads and writes Workspaces in kcp: those of Organizations and, where a
-// cluster is named, the child Workspaces in the Organization with that cluster.
-type Workspaces struct {
-	Create func(ctx context.Context, ws *kcptenancyv1alpha1.Workspace) error
-	// Take makes the Workspace of an Organization of a spare, or throws a spare away that is reserved for
-	// somebody else.
-	Take func(ctx context.Context, spare *kcptenancyv1alpha1.Workspace, rightful bool) error
-	// Own reads the Workspace of an Organization.
-	Own  func(ctx context.Context, org string) (ws *kcptenancyv1alpha1.Workspace, ok bool, err error)
-	List func(ctx context.Context, cluster string) ([]*kcptenancyv1alpha1.Workspace, error)
-	// Delete deletes any version of a Workspace and lets kcp delete its content.
-	Delete func(ctx context.Context, cluster string, ws *kcptenancyv1alpha1.Workspace) error
-}
-
-// Memberships reads and writes the Memberships of an Organization in kcp.
-type Memberships struct {
-	List   func(ctx context.Context, cluster string) ([]*v1alpha1.Membership, error)
-	Create func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
-	// Delete deletes just this version of a Membership; otherwise it fails with controller.ErrRetry.
-	Delete func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
-}
-
-// Clusters activates and deactivates logical clusters.
-type Clusters struct {
-	Deactivate, Activate func(ctx context.Context, cluster string) error
-	// Deactivated reads from the cache.
-	Deactivated func(cluster string) bool
-	// Initialize removes the hub's initializer from the logical cluster of an Organization.
-	Initialize func(ctx context.Context, org, cluster string) error
+// Initializer finishes the logical clusters of new Organizations.
+type Initializer interface {
+	// InitializingCluster returns the logical cluster of an Organization if it waits for nothing
+	// but the hub's initializer.
+	InitializingCluster(org string) (cluster string, ok bool)
+	// Initialize removes the hub's initializer.
+	Initialize(ctx context.Context, org, cluster string) error
 }
 
 // New returns the reconciler.
 func New(c Config) controller.Func {
-	cluster := boundCluster(c.Cache.Workspace, c.Cache.Initializing)
-	orgs := organizations{c.Objects.Organizations, c.OrgsCluster}
+	orgs := organizations{c.Organizations, c.OrgsCluster}
+	own := workspaces{c.Workspaces, c.OrgsCluster}
+	cluster := own.bound(c.Initializer)
 	return controller.Reconcile(controller.Kind[*v1alpha1.Organization]{
-		Get:    c.Organizations.Get,
+		Get:    c.Organizations.ByKey,
 		Copy:   (*v1alpha1.Organization).DeepCopy,
 		Status: func(o *v1alpha1.Organization) *v1alpha1.CommonStatus { return &o.Status.CommonStatus },
-		Patch:  c.Organizations.Patch,
+		Patch:  c.Organizations.Commit,
 		Clock:  c.Clock,
 		// That a person has too many Memberships does not concern the others.
 		Informative: []string{v1alpha1.ConditionGroupsApplied},
 		Leaving:     func(o *v1alpha1.Organization) bool { return o.Status.DeletionRequestedAt != nil },
 	},
 		&lifecycle{
-			grace: c.Grace, hold: c.Hold, clock: c.Clock, workspace: c.Cache.Workspace, children: c.Views.Workspaces,
-			clusters: c.Clusters, remove: c.Organizations.Delete,
-			cascade: &cascade{
-				orgsCluster: c.OrgsCluster, workspaces: c.Workspaces, memberships: c.Memberships,
-				removeEntries: c.RemoveEntries, activate: c.Clusters.Activate, purged: c.Purged,
-			},
+			grace: c.Grace, hold: c.Hold, clock: c.Clock, orgs: orgs, workspaces: own, children: c.Views.Workspaces, clusters: c.Clusters,
+			cascade: &cascade{workspaces: own, memberships: c.Memberships, entries: c.Entries, clusters: c.Clusters, purged: c.Purged},
 		},
-		&workspace{
-			tree: c.Tree, get: c.Cache.Workspace, cluster: cluster, current: c.current, create: c.Workspaces.Create,
-			user: c.Views.ByName, take: c.Workspaces.Take,
-		},
+		&workspace{tree: c.Tree, workspaces: own, cluster: cluster, orgs: orgs, user: c.Views.ByName},
 		&binding{cluster: cluster, bindings: c.Kept},
-		&firstAdmin{
-			cluster: cluster, views: c.Views, personalRole: c.PersonalRole,
-			list: c.Memberships.List, current: c.current, create: c.Memberships.Create,
-		},
-		&initialized{workspace: c.Cache.Workspace, initializing: c.Cache.Initializing, initialize: c.Clusters.Initialize},
-		&claims{cluster: cluster, children: c.Views.Workspaces, orgs: orgs, workspaces: c.Objects.Workspaces},
+		&firstAdmin{cluster: cluster, views: c.Views, personalRole: c.PersonalRole, memberships: c.Memberships, orgs: orgs},
+		&initialized{workspaces: own, initializer: c.Initializer},
+		&claims{cluster: cluster, children: c.Views.Workspaces, orgs: orgs, workspaces: c.Workspaces},
 		invitations(cluster, orgs, c.Invitations),
 		requests(cluster, orgs, c.Requests),
 		&members{
-			cluster: cluster, orgs: orgs, memberships: c.Objects.Memberships, changes: audited{c.Objects.Memberships, c.RightsClock, c.Audit},
+			cluster: cluster, orgs: orgs, memberships: c.Memberships, changes: audited{c.Memberships, c.RightsClock, c.Audit},
 			bots: c.Bots, clock: c.RightsClock, expired: c.Views.Expired, followed: c.Followed,
 		},
 		&groups{cluster: cluster, views: c.Views, maxAge: c.GroupMaxAge, full: c.Full, clock: c.RightsClock},
@@ -189,13 +141,28 @@ func (o organizations) current(ctx context.Context, org *v1alpha1.Organization) 
 	return now, err
 }
 
-// current reads just this Organization from kcp.
-type current func(ctx context.Context, org *v1alpha1.Organization) (*v1alpha1.Organization, error)
+// workspaces are kcp's Workspaces of Organizations, in one logical cluster, and those in Organizations.
+type workspaces struct {
+	objects.Workspaces
+	cluster string
+}
 
-func (c Config) current(ctx context.Context, org *v1alpha1.Organization) (*v1alpha1.Organization, error) {
-	read, err := c.Organizations.Read(ctx, org.Name)
-	if err == nil && (read.UID != org.UID || !read.DeletionTimestamp.IsZero()) {
-		err = fmt.Errorf("%w: the organization is gone", controller.ErrRetry)
+// of returns the Workspace of an Organization from the cache.
+func (w workspaces) of(org string) (*kcptenancyv1alpha1.Workspace, bool) {
+	return w.Get(w.cluster, org)
+}
+
+// clusterFunc returns the logical cluster of an Organization after kcp has bound its
+// APIs: the cluster is Ready, or waits for nothing but the hub's initializer.
+type clusterFunc func(org string) (cluster string, ok bool)
+
+// bound returns the clusterFunc that asks the kcp Workspace and, until that is
+// Ready, the logical cluster itself: kcp updates the Workspace only now and then.
+func (w workspaces) bound(i Initializer) clusterFunc {
+	return func(org string) (string, bool) {
+		if ws, ok := w.of(org); ok && ws.Status.Phase == kcpcorev1alpha1.LogicalClusterPhaseReady {
+			return ws.Spec.Cluster, true
+		}
+		return i.InitializingCluster(org)
 	}
-	return read, err
 }

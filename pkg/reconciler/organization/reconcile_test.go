@@ -1,159 +1,26 @@
 package organization_test
 
 import (
-	"context"
 	"errors"
-	"slices"
 	"testing"
 	"time"
 
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
-	"github.com/faroshq/kedge-hub/pkg/reconciler/organization"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
-
-const uuid = "231a151a-434e-4623-ad6e-69406abb9387"
-
-// kcp is a fake kcp with one Org.
-type kcp struct {
-	kcptest.Calls
-	org         *v1alpha1.Organization
-	ws          *kcptenancyv1alpha1.Workspace
-	waiting     bool
-	memberships []*v1alpha1.Membership
-	// now and held are the state in kcp if the cache is outdated.
-	now     func() (*v1alpha1.Organization, error)
-	held    []*v1alpha1.Membership
-	failure error
-	// came is when alice was made.
-	came  time.Time
-	clock *clocktesting.FakePassiveClock
-	// more changes the configuration; nil for no change.
-	more func(*organization.Config)
-}
-
-func newKCP() *kcp {
-	o := tenancy.NewOrganization(uuid, "ACME", "alice")
-	o.UID, o.ResourceVersion, o.Generation = "uid", "1", 1
-	return &kcp{org: o, clock: clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))}
-}
-
-// MembershipsIn and the methods that follow are those of the views.
-func (k *kcp) MembershipsIn(string) []*v1alpha1.Membership { return k.memberships }
-
-func (k *kcp) MembershipsOf(string) []*v1alpha1.Membership { return nil }
-
-func (k *kcp) Expired(string) []*v1alpha1.Membership { return nil }
-
-func (k *kcp) Workspaces(string) []tenancy.Workspace { return nil }
-
-func (k *kcp) WithGroup(v1alpha1.GroupHash) []*v1alpha1.User { return nil }
-
-func (k *kcp) ByName(name string) (*v1alpha1.User, bool) {
-	return &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(k.came)}}, name == "alice"
-}
-
-func (k *kcp) reconcile(t *testing.T) error {
-	t.Helper()
-	_, err := k.pass(t)
-	return err
-}
-
-func (k *kcp) pass(t *testing.T) (controller.Result, error) {
-	t.Helper()
-	tree, err := tenancy.NewTree("root:kedge")
-	require.NoError(t, err)
-	key := controller.Key{Cluster: "orgs", Name: uuid}
-	config := organization.Config{
-		Tree: tree, Clock: k.clock, RightsClock: k.clock, PersonalRole: v1alpha1.RoleAdmin,
-		Cache: organization.Cache{
-			Workspace:    func(string) (*kcptenancyv1alpha1.Workspace, bool) { return k.ws, k.ws != nil },
-			Initializing: func(string) (string, bool) { return "org1", k.waiting },
-		},
-		Views: k,
-		Organizations: organization.Organizations{
-			Get: func(controller.Key) (*v1alpha1.Organization, bool) { return k.org, k.org != nil },
-			Patch: func(_ context.Context, _ controller.Key, patch []byte, subresource string) error {
-				if k.org == nil {
-					return apierrors.NewNotFound(v1alpha1.SchemeGroupVersion.WithResource("organizations").GroupResource(), uuid)
-				}
-				changed := kcptest.Patched(t, k.org, patch)
-				if subresource == "" {
-					require.True(t, equality.Semantic.DeepEqual(k.org.Status, changed.Status), "metadata or spec, and status, never change in one")
-				}
-				if k.org = changed; kcptest.Gone(changed) {
-					k.org = nil
-				}
-				return nil
-			},
-			Read: func(context.Context, string) (*v1alpha1.Organization, error) {
-				if k.now != nil {
-					return k.now()
-				}
-				return k.org, nil
-			},
-		},
-		Workspaces: organization.Workspaces{
-			Create: func(_ context.Context, ws *kcptenancyv1alpha1.Workspace) error {
-				k.Did = append(k.Did, "create workspace "+string(ws.Spec.Type.Name)+" of "+ws.Spec.Type.Path)
-				if k.failure == nil {
-					k.ws = ws
-				}
-				return k.failure
-			},
-			Take: func(_ context.Context, spare *kcptenancyv1alpha1.Workspace, rightful bool) error {
-				if !rightful {
-					k.Did, k.ws = append(k.Did, "throw the spare away"), nil
-					return controller.ErrRetry
-				}
-				k.Did = append(k.Did, "take the spare")
-				delete(spare.Labels, v1alpha1.SpareLabel)
-				return nil
-			},
-		},
-		Memberships: organization.Memberships{
-			List: func(_ context.Context, cluster string) (list []*v1alpha1.Membership, err error) {
-				require.Equal(t, "org1", cluster)
-				return slices.Concat(k.memberships, k.held), k.failure
-			},
-			Create: func(_ context.Context, cluster string, m *v1alpha1.Membership) error {
-				k.Did = append(k.Did, "create membership "+m.Name+" in "+cluster)
-				k.memberships = append(k.memberships, m)
-				return nil
-			},
-		},
-		Clusters: organization.Clusters{
-			Deactivated: func(string) bool { return false },
-			Initialize: func(_ context.Context, _, cluster string) error {
-				k.Did = append(k.Did, "initialized "+cluster)
-				k.waiting = false
-				return nil
-			},
-		},
-	}
-	if k.more != nil {
-		k.more(&config)
-	}
-	return organization.New(config)(t.Context(), key)
-}
-
-func (k *kcp) phase() v1alpha1.Phase { return k.org.Status.Phase }
 
 // O-11: an Org becomes Ready only when everything in it exists, and the order is fixed.
 func TestO11_anOrgBecomesReadyStepByStep(t *testing.T) {
 	t.Parallel()
-	k := newKCP()
+	k := newKCP(t)
 	require.NoError(t, k.reconcile(t))
 	require.Equal(t, v1alpha1.PhaseProgressing, k.phase())
 	require.Equal(t, "root:kedge:orgs:"+uuid, k.org.Status.WorkspacePath)
@@ -164,13 +31,12 @@ func TestO11_anOrgBecomesReadyStepByStep(t *testing.T) {
 	require.NoError(t, k.reconcile(t))
 	require.Equal(t, v1alpha1.PhaseProgressing, k.phase())
 
-	k.ws.Status.Phase, k.ws.Spec.Cluster = kcpcorev1alpha1.LogicalClusterPhaseReady, "org1"
+	k.finish()
 	require.NoError(t, k.reconcile(t))
 	require.Equal(t, v1alpha1.PhaseReady, k.phase())
 	require.True(t, meta.IsStatusConditionTrue(k.org.Status.Conditions, v1alpha1.ConditionReady))
-	require.Equal(t, []string{
-		"create workspace organization of root:kedge", "create membership alice in org1", "initialized org1",
-	}, k.Did)
+	require.Equal(t, []string{creation, adminAdded, "initialize org1"}, k.Did)
+	require.Equal(t, kcptenancyv1alpha1.WorkspaceTypeReference{Name: tenancy.TypeOrganization, Path: "root:kedge"}, *k.ws.Spec.Type)
 	k.Did = nil
 	require.NoError(t, k.reconcile(t))
 	require.Empty(t, k.Did, "a Ready Org is left alone")
@@ -178,19 +44,20 @@ func TestO11_anOrgBecomesReadyStepByStep(t *testing.T) {
 
 func TestReconcile_readdsAFormerAdminToAnEmptyOrgOnly(t *testing.T) {
 	t.Parallel()
-	k := newKCP()
+	k := newKCP(t)
 	k.waiting = true
 	require.NoError(t, k.reconcile(t))
-	k.ws.Status.Phase, k.ws.Spec.Cluster = kcpcorev1alpha1.LogicalClusterPhaseReady, "org1"
+	k.finish()
 	require.NoError(t, k.reconcile(t))
-	k.memberships = []*v1alpha1.Membership{tenancy.NewMembership("bob", "", v1alpha1.RoleAdmin)}
+	k.join(tenancy.NewMembership("bob", "", v1alpha1.RoleAdmin))
 	k.Did = nil
 	require.NoError(t, k.reconcile(t))
 	require.Empty(t, k.Did)
 	for _, left := range [][]*v1alpha1.Membership{nil, {tenancy.NewMembership("bob", "w", v1alpha1.RoleAdmin)}} {
-		k.memberships, k.Did = left, nil
+		k.join(left...)
+		k.Did = nil
 		require.NoError(t, k.reconcile(t))
-		require.Equal(t, []string{"create membership alice in org1"}, k.Did)
+		require.Equal(t, []string{adminAdded}, k.Did)
 	}
 }
 
@@ -212,25 +79,25 @@ func TestReconcile_doesNotReaddTheFounderFromAStaleCache(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := newKCP()
-			k.waiting = true
-			done := k.org.DeepCopy()
-			meta.SetStatusCondition(&done.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionFirstAdmin, Status: metav1.ConditionTrue, Reason: "Done"})
+			k := newKCP(t)
+			k.waiting, k.blind = true, true
+			k.join(c.held...)
+			known := k.org.DeepCopy()
+			if c.done {
+				meta.SetStatusCondition(&k.org.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionFirstAdmin, Status: metav1.ConditionTrue, Reason: "Done"})
+				k.put()
+			}
 			if c.ready {
-				k.org.Status = *done.Status.DeepCopy()
+				known = k.org.DeepCopy()
 			}
-			k.held = c.held
-			k.now = func() (*v1alpha1.Organization, error) {
-				if c.done {
-					return done, nil
-				}
-				return k.org, nil
+			k.stale = known
+			if err := k.reconcile(t); err != nil {
+				require.ErrorIs(t, err, controller.ErrRetry)
 			}
-			require.NoError(t, k.reconcile(t))
 			if c.made {
-				require.Contains(t, k.Did, "create membership alice in org1")
+				require.Contains(t, k.Did, adminAdded)
 			} else {
-				require.NotContains(t, k.Did, "create membership alice in org1")
+				require.NotContains(t, k.Did, adminAdded)
 			}
 		})
 	}
@@ -238,41 +105,37 @@ func TestReconcile_doesNotReaddTheFounderFromAStaleCache(t *testing.T) {
 
 func TestReconcile_addsNobodyWhileKCPDoesNotAnswer(t *testing.T) {
 	t.Parallel()
-	k := newKCP()
+	k := newKCP(t)
 	k.waiting = true
 	require.NoError(t, k.reconcile(t))
-	k.ws.Status.Phase, k.ws.Spec.Cluster = kcpcorev1alpha1.LogicalClusterPhaseReady, "org1"
-	k.memberships, k.Did, k.failure = nil, nil, errors.New("kcp does not answer")
+	k.finish()
+	k.join()
+	k.Did, k.failure = nil, errors.New("kcp does not answer")
 	require.Error(t, k.reconcile(t))
 	require.Empty(t, k.Did)
 	k.failure = nil
 	require.NoError(t, k.reconcile(t))
-	require.Equal(t, []string{"create membership alice in org1"}, k.Did[:1], "the control: of an Org without people kcp is believed")
+	require.Equal(t, []string{adminAdded}, k.Did[:1], "the control: of an Org without people kcp is believed")
 }
 
 // The cascade has ended, so nothing would delete the new workspace.
 func TestReconcile_createsNothingForAPurgedOrg(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(o *v1alpha1.Organization) error{
-		"gone":    func(*v1alpha1.Organization) error { return controller.ErrRetry },
-		"another": func(o *v1alpha1.Organization) error { o.UID = "another"; return nil },
-		"on its way": func(o *v1alpha1.Organization) error {
-			o.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
-			return nil
-		},
+	for name, change := range map[string]func(k *kcp){
+		"gone":       func(k *kcp) { k.Remove(kcptest.Orgs, k.org); k.org = nil },
+		"another":    func(k *kcp) { k.org.UID = "another" },
+		"on its way": func(k *kcp) { k.org.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := newKCP()
-			k.now = func() (*v1alpha1.Organization, error) {
-				o := k.org.DeepCopy()
-				return o, change(o)
-			}
+			k := newKCP(t)
+			k.stale = k.org.DeepCopy()
+			change(k)
 			require.ErrorIs(t, k.reconcile(t), controller.ErrRetry)
 			require.Empty(t, k.Did)
-			k.now = nil
+			k.org, k.stale = k.stale, nil
 			require.NoError(t, k.reconcile(t))
-			require.Equal(t, []string{"create workspace organization of root:kedge"}, k.Did, "the control")
+			require.Equal(t, []string{creation}, k.Did, "the control")
 		})
 	}
 }
@@ -280,7 +143,7 @@ func TestReconcile_createsNothingForAPurgedOrg(t *testing.T) {
 // kcp cannot restore a workspace that was deleted by hand, so the conditions report it.
 func TestO11_anOrgIsNotReadyWhileItsWorkspaceTerminates(t *testing.T) {
 	t.Parallel()
-	k := newKCP()
+	k := newKCP(t)
 	k.waiting = true
 	require.NoError(t, k.reconcile(t))
 	now := metav1.Now()
@@ -294,7 +157,7 @@ func TestO11_anOrgIsNotReadyWhileItsWorkspaceTerminates(t *testing.T) {
 
 func TestReconcile_showsAFailureWithoutInternals(t *testing.T) {
 	t.Parallel()
-	k := newKCP()
+	k := newKCP(t)
 	k.failure = errors.New("dial tcp 10.0.0.1: refused")
 	require.Error(t, k.reconcile(t))
 	require.Equal(t, v1alpha1.PhaseProgressing, k.phase())
@@ -327,21 +190,21 @@ func TestFirstAdmin_isTheCreatorOfTheOrg(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := newKCP()
+			k := newKCP(t)
 			k.waiting = true
 			k.org.Spec.Personal = c.personal
 			k.org.Annotations[v1alpha1.CreatedByAnnotation] = c.by
-			k.org.CreationTimestamp = metav1.NewTime(k.clock.Now())
-			k.came = k.clock.Now().Add(c.made)
-			k.more = func(config *organization.Config) {
-				if c.role != "" {
-					config.PersonalRole = c.role
-				}
+			k.org.CreationTimestamp = metav1.NewTime(k.Clock.Now())
+			u, _ := k.ByName("alice")
+			u.CreationTimestamp = metav1.NewTime(k.Clock.Now().Add(c.made))
+			k.Put(kcptest.Users, u)
+			if c.role != "" {
+				k.role = c.role
 			}
 			require.NoError(t, k.reconcile(t))
 			require.NoError(t, k.reconcile(t))
 			var got []string
-			for _, m := range k.memberships {
+			for _, m := range k.Caches.Memberships.InCluster("org1") {
 				require.Equal(t, v1alpha1.ScopeOrg, m.Spec.Scope)
 				got = append(got, m.Spec.UserRef.Name+" "+string(m.Spec.Role))
 			}
@@ -354,7 +217,7 @@ func TestFirstAdmin_isTheCreatorOfTheOrg(t *testing.T) {
 func TestReconcile_takesASpareOfTheCreator(t *testing.T) {
 	t.Parallel()
 	for reservation, rightful := range map[string]bool{"": true, `{"user":"alice"}`: true, `{"user":"bob"}`: false, "{": false} {
-		k := newKCP()
+		k := newKCP(t)
 		k.ws = &kcptenancyv1alpha1.Workspace{}
 		k.ws.Name, k.ws.Labels = uuid, map[string]string{v1alpha1.SpareLabel: "hash"}
 		k.ws.Status.Phase, k.ws.Spec.Cluster = kcpcorev1alpha1.LogicalClusterPhaseReady, "org1"
@@ -364,13 +227,14 @@ func TestReconcile_takesASpareOfTheCreator(t *testing.T) {
 		err := k.reconcile(t)
 		if !rightful {
 			require.ErrorIs(t, err, controller.ErrRetry, reservation)
-			require.Equal(t, []string{"throw the spare away"}, k.Did)
+			require.Equal(t, []string{"delete workspaces/" + uuid + " in orgs"}, k.Did)
 			require.NoError(t, k.reconcile(t))
-			require.Equal(t, []string{"throw the spare away", "create workspace organization of root:kedge"}, k.Did)
+			require.Equal(t, []string{creation}, k.Did[1:])
 			continue
 		}
 		require.NoError(t, err, reservation)
-		require.Equal(t, []string{"take the spare", "create membership alice in org1"}, k.Did)
+		require.Equal(t, []string{"patch workspaces/" + uuid + " in orgs", adminAdded}, k.Did)
+		require.False(t, tenancy.IsSpare(k.ws))
 		require.Equal(t, v1alpha1.PhaseReady, k.phase())
 	}
 }

@@ -3,7 +3,6 @@ package organization
 import (
 	"context"
 
-	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -16,22 +15,18 @@ import (
 // Workspace of an Organization that was purged meanwhile would stay for ever. A spare of the
 // Organization's name is there already, with its APIs.
 type workspace struct {
-	tree    tenancy.Tree
-	get     func(org string) (*kcptenancyv1alpha1.Workspace, bool)
-	cluster clusterFunc
-	current current
-	create  func(ctx context.Context, ws *kcptenancyv1alpha1.Workspace) error
-	user    func(name string) (*v1alpha1.User, bool)
-	// take makes the Organization's workspace of a spare. If the spare is not rightfully this
-	// Organization's, it is thrown away, and the error is controller.ErrRetry.
-	take func(ctx context.Context, spare *kcptenancyv1alpha1.Workspace, rightful bool) error
+	tree       tenancy.Tree
+	workspaces workspaces
+	cluster    clusterFunc
+	orgs       organizations
+	user       func(name string) (*v1alpha1.User, bool)
 }
 
 func (*workspace) Condition() string { return v1alpha1.ConditionWorkspaceBound }
 
 func (s *workspace) Reconcile(ctx context.Context, org *v1alpha1.Organization) (controller.Result, error) {
 	org.Status.WorkspacePath = s.tree.Org(org.Name)
-	own, ok := s.get(org.Name)
+	own, ok := s.workspaces.of(org.Name)
 	if ok && !own.DeletionTimestamp.IsZero() {
 		return controller.Result{Message: "somebody deleted the organization's workspace by hand; its content is lost, and it is created again after kcp has removed it", Stop: true}, nil
 	}
@@ -39,21 +34,21 @@ func (s *workspace) Reconcile(ctx context.Context, org *v1alpha1.Organization) (
 		if !org.DeletionTimestamp.IsZero() {
 			return controller.Result{Message: "the organization is being deleted", Stop: true}, nil
 		}
-		if _, err := s.current(ctx, org); err != nil {
+		if _, err := s.orgs.current(ctx, org); err != nil {
 			return controller.Result{}, err
 		}
 		ws := &kcptenancyv1alpha1.Workspace{}
 		ws.Name = org.Name
 		ws.Spec.Type = &kcptenancyv1alpha1.WorkspaceTypeReference{Name: tenancy.TypeOrganization, Path: s.tree.Root()}
-		if err := s.create(ctx, ws); err != nil {
+		if err := s.workspaces.Create(ctx, s.workspaces.cluster, ws); err != nil {
 			return controller.Result{}, err
 		}
 	}
 	if ok && tenancy.IsSpare(own) {
-		if _, err := s.current(ctx, org); err != nil {
+		if _, err := s.orgs.current(ctx, org); err != nil {
 			return controller.Result{}, err
 		}
-		if err := s.take(ctx, own, s.rightful(org, own)); err != nil {
+		if err := s.workspaces.Take(ctx, s.workspaces.cluster, own, s.rightful(org, own), map[string]any{}); err != nil {
 			return controller.Result{}, err
 		}
 	}
@@ -71,19 +66,4 @@ func (s *workspace) rightful(org *v1alpha1.Organization, spare *kcptenancyv1alph
 	}
 	u, ok := s.user(org.Annotations[v1alpha1.CreatedByAnnotation])
 	return ok && reserved.IsFor(u)
-}
-
-// clusterFunc returns the logical cluster of an Organization after kcp has bound its
-// APIs: the cluster is Ready, or waits for nothing but the hub's initializer.
-type clusterFunc func(org string) (cluster string, ok bool)
-
-// boundCluster returns the clusterFunc that asks the kcp Workspace and, until that is
-// Ready, the logical cluster itself: kcp updates the Workspace only now and then.
-func boundCluster(get func(org string) (*kcptenancyv1alpha1.Workspace, bool), initializing func(org string) (string, bool)) clusterFunc {
-	return func(org string) (string, bool) {
-		if ws, ok := get(org); ok && ws.Status.Phase == kcpcorev1alpha1.LogicalClusterPhaseReady {
-			return ws.Spec.Cluster, true
-		}
-		return initializing(org)
-	}
 }

@@ -69,21 +69,3 @@ func Patched[T any](t testing.TB, held *T, patch []byte) *T {
 func Gone(o metav1.Object) bool {
 	return o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0
 }
-
-// Removed is what is left of an object that is deleted on the condition that it is as
-// it was seen.
-func Removed[T interface {
-	metav1.Object
-	DeepCopy() T
-}](held, seen T, now time.Time) T {
-	if held.GetResourceVersion() != seen.GetResourceVersion() {
-		return held
-	}
-	at := metav1.NewTime(now)
-	held = held.DeepCopy()
-	if held.SetDeletionTimestamp(&at); Gone(held) {
-		var nothing T
-		return nothing
-	}
-	return held
-}
