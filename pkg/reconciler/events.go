@@ -80,9 +80,8 @@ func (d Deps) OnOrgMoved(of views.Fields[*v1alpha1.Organization], f func(tenancy
 }
 
 // OnPlaces calls f with an object of a kind after every change of it, after the deletion of its Organization was requested or
-// withdrawn, and after the removal of the Workspace that it is for. in returns the objects in the workspace of an
-// Organization.
-func OnPlaces[T kcp.Object](d Deps, kind *views.Kind[T], in func(cluster string) []T, workspace func(T) string, f func(controller.Key)) {
+// withdrawn, and after the removal of the Workspace that it is for.
+func OnPlaces[T kcp.Object](d Deps, kind *views.Kind[T], workspace func(T) string, f func(controller.Key)) {
 	call := func(o T) { f(controller.Key{Cluster: kcp.ClusterOf(o), Name: o.GetName()}) }
 	kind.OnChange(func(c views.Change[T]) {
 		if !c.Removed() {
@@ -90,7 +89,7 @@ func OnPlaces[T kcp.Object](d Deps, kind *views.Kind[T], in func(cluster string)
 		}
 	})
 	d.OnOrgMoved(OrgDeletion, func(org tenancy.Org) {
-		for _, o := range in(org.ClusterID) {
+		for _, o := range kind.InCluster(org.ClusterID) {
 			call(o)
 		}
 	})
@@ -98,7 +97,7 @@ func OnPlaces[T kcp.Object](d Deps, kind *views.Kind[T], in func(cluster string)
 		if !ws.Removed() {
 			return
 		}
-		for _, o := range in(ws.Cluster()) {
+		for _, o := range kind.InCluster(ws.Cluster()) {
 			if workspace(o) == ws.Old.Name {
 				call(o)
 			}

@@ -1,7 +1,6 @@
 package accessrequest_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -49,12 +48,14 @@ func TestReconcile_writesTheEndAndRemovesWhatIsOld(t *testing.T) {
 			k := kcptest.New(t)
 			k.Put("org", r)
 			before := len(k.Writes())
-			result, err := accessrequest.Requests{
-				Clock: clocktesting.NewFakePassiveClock(made.Add(c.after)), Requests: k.Stored.Requests.Repository,
-				Cached:      func(string, string) (*kcptenancyv1alpha1.Workspace, bool) { return nil, false },
-				Exists:      func(context.Context, string, string) (bool, error) { return !c.gone, nil },
-				Deactivated: func(string) bool { return c.deactivated },
-			}.Reconcile(t.Context(), controller.Key{Cluster: "org", Name: "r"})
+			if !c.gone {
+				k.PutWorkspace("org", "w", "ws")
+			}
+			workspaces := k.Stored.Workspaces
+			workspaces.Cache = kcptest.Behind[*kcptenancyv1alpha1.Workspace]{}
+			clock := clocktesting.NewFakePassiveClock(made.Add(c.after))
+			work := accessrequest.Requests(k.Stored.Requests).Reconciler(clock, workspaces, func(string) bool { return c.deactivated })
+			result, err := work(t.Context(), controller.Key{Cluster: "org", Name: "r"})
 			require.NoError(t, err)
 			require.Equal(t, c.again, result.RequeueAfter)
 			writes := k.Writes()[before:]

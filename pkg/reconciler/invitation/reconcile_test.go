@@ -1,7 +1,6 @@
 package invitation_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -57,12 +56,14 @@ func TestReconcile_writesTheEndAndRemovesWhatIsOld(t *testing.T) {
 			k := kcptest.New(t)
 			k.Put("org", i)
 			before := len(k.Writes())
-			result, err := invitation.Invitations{
-				Clock: clocktesting.NewFakePassiveClock(now.Add(c.after)), Invitations: k.Stored.Invitations.Repository,
-				Cached:      func(string, string) (*kcptenancyv1alpha1.Workspace, bool) { return nil, false },
-				Exists:      func(context.Context, string, string) (bool, error) { return c.exists, nil },
-				Deactivated: func(string) bool { return c.deactivated },
-			}.Reconcile(t.Context(), controller.Key{Cluster: "org", Name: "i"})
+			if c.exists {
+				k.PutWorkspace("org", "w", "ws")
+			}
+			workspaces := k.Stored.Workspaces
+			workspaces.Cache = kcptest.Behind[*kcptenancyv1alpha1.Workspace]{}
+			clock := clocktesting.NewFakePassiveClock(now.Add(c.after))
+			work := invitation.Invitations(k.Stored.Invitations).Reconciler(clock, workspaces, func(string) bool { return c.deactivated })
+			result, err := work(t.Context(), controller.Key{Cluster: "org", Name: "i"})
 			require.NoError(t, err)
 			require.Equal(t, c.again, result.RequeueAfter)
 			writes := k.Writes()[before:]

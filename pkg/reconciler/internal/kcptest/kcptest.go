@@ -64,6 +64,15 @@ func New(t testing.TB) *KCP {
 
 func cache[T kcp.Object](s *kcpfake.Server) kcpfake.Cache[T] { return kcpfake.Cache[T]{Server: s} }
 
+// Behind is a cache that has nothing yet.
+type Behind[T any] struct{}
+
+// Get finds nothing.
+func (Behind[T]) Get(string, string) (o T, ok bool) { return o, false }
+
+// InCluster returns nothing.
+func (Behind[T]) InCluster(string) []T { return nil }
+
 // Converge runs passes until one writes nothing, or fails otherwise than by a conflict. It returns the time after which the last
 // pass wants to be repeated.
 func (k *KCP) Converge(t testing.TB, pass func() (controller.Result, error)) (time.Duration, error) {
