@@ -29,6 +29,25 @@ func NameAt(t time.Time, encrypted bool) string {
 	return name
 }
 
+// syncEvery is the number of bytes after which a file is synced while it is written. A disk that gets all of a large
+// file at its end makes each write of etcd wait for seconds.
+const syncEvery = 8 << 20
+
+// synced syncs a file now and then.
+type synced struct {
+	to       *os.File
+	unsynced int
+}
+
+// Write implements io.Writer.
+func (s *synced) Write(raw []byte) (n int, err error) {
+	n, err = s.to.Write(raw)
+	if s.unsynced += n; err == nil && s.unsynced >= syncEvery {
+		s.unsynced, err = 0, s.to.Sync()
+	}
+	return n, err
+}
+
 // timeOf returns the time in a name that NameAt made. It is zero for every other one.
 func timeOf(name string) time.Time {
 	plain, encrypted := strings.CutSuffix(name, encryptedExtension)
@@ -48,7 +67,7 @@ func Replace(name string, write func(io.Writer) error) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(write(f), f.Sync(), f.Close()); err != nil {
+	if err := errors.Join(write(&synced{to: f}), f.Sync(), f.Close()); err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
 	if err := os.Rename(f.Name(), name); err != nil {
