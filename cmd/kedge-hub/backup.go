@@ -17,7 +17,8 @@ func backupCommand(options *server.Options) *cobra.Command {
 		Long: `backup asks the hub that runs with this --data-dir for a snapshot of the
 embedded etcd, the certificates and keys in the data folder, the records
 database where it is in the data folder, and a manifest, and writes them to a
-file that only you can read. The hub goes on serving.
+file that only you can read. The hub goes on serving: this command runs with a
+lower priority (nice 10).
 
 The file gets its name when it is whole and on the disk. In a folder its name
 has the time in UTC, and --keep removes the oldest files with such names. With -
@@ -43,6 +44,8 @@ it with age (https://age-encryption.org) for one who has the private key.`,
 				return fmt.Errorf("--keep: must be 1 or more\n%w", errUsage)
 			}
 			backup.To = args[0]
+			// The hub and its kcp, which serve people meanwhile, come first.
+			lowerPriority()
 			return server.Backup(ctx, completed, backup, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
