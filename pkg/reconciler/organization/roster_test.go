@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
-	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
 	"github.com/faroshq/kedge-hub/test/doubles/kcpfake"
@@ -90,7 +89,7 @@ func (r *roster) reconcile(t *testing.T, o *v1alpha1.Organization) (controller.R
 	} else {
 		r.Put(kcptest.Orgs, o)
 	}
-	audit := func(action string, _ bool, _ string, m *v1alpha1.Membership, _ audit.Facts, write func() error) error {
+	audit := func(action string, _ bool, _ string, m *v1alpha1.Membership, _, _ v1alpha1.MembershipSpec, write func() error) error {
 		r.audited = append(r.audited, action+" "+m.Name)
 		return write()
 	}
