@@ -1,5 +1,5 @@
 // Package lifecycle tests sign-up, deletion with its grace period and cascade, and the
-// repair of derived objects.
+// repair of what a person has.
 package lifecycle
 
 import (
