@@ -79,8 +79,11 @@ func BenchmarkPerson(b *testing.B) {
 	}
 }
 
-// Not parallel, because it measures the memory of the whole program.
 func TestViews_personTakesAtMostFourKiB(t *testing.T) {
+	t.Parallel()
+	if !views.Alone(t) {
+		return
+	}
 	per := bytesPerPerson(t, 2000, 5)
 	t.Log(per, "bytes")
 	require.LessOrEqual(t, per, int64(4<<10))
