@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -58,16 +59,60 @@ func timeOf(name string) time.Time {
 	return t
 }
 
-// Replace writes a file under a name that it gets when it is whole and on the disk. Only its user can read it.
+// partPrefix begins the name of a file that is not whole yet. The process that writes it has locked it.
+const partPrefix = ".kedge-hub-backup-"
+
+// newPart makes a file in dir and locks it. Where the file system has no locks, it is not locked, and no part is ever removed.
+func newPart(dir string) (*os.File, error) {
+	for {
+		f, err := os.CreateTemp(dir, partPrefix+"*")
+		if err != nil || syscall.Flock(int(f.Fd()), syscall.LOCK_EX) != nil {
+			return f, err
+		}
+		// Before it was locked, another process may have taken it for one that was left, and removed it.
+		_, err = os.Lstat(f.Name())
+		if err == nil {
+			return f, nil
+		}
+		if _ = f.Close(); !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+}
+
+// removeParts removes from dir what processes that were killed have left. What it cannot remove takes room and nothing
+// else, so it is no error.
+func removeParts(dir string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), partPrefix) || !e.Type().IsRegular() {
+			continue
+		}
+		f, err := os.OpenFile(filepath.Join(dir, e.Name()), os.O_RDWR, 0)
+		if err != nil {
+			continue
+		}
+		if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			_ = os.Remove(f.Name())
+		}
+		_ = f.Close()
+	}
+}
+
+// Replace writes a file under a name that it gets when it is whole and on the disk. Only its user can read it. It removes
+// from the folder what a Replace that was killed has left.
 func Replace(name string, write func(io.Writer) error) (err error) {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is no regular file", name)
 	}
-	f, err := os.CreateTemp(filepath.Dir(name), ".kedge-hub-backup-*")
+	removeParts(filepath.Dir(name))
+	f, err := newPart(filepath.Dir(name))
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(write(&synced{to: f}), f.Sync(), f.Close()); err != nil {
+	// The lock ends with the file, so that is closed when it has its name.
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := errors.Join(write(&synced{to: f}), f.Sync()); err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
 	if err := os.Rename(f.Name(), name); err != nil {

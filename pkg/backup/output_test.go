@@ -2,6 +2,7 @@ package backup_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -10,20 +11,23 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/faroshq/kedge-hub/pkg/backup"
 )
+
+// say returns a func that writes a text and then returns err.
+func say(text string, err error) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, written := io.WriteString(w, text)
+		return errors.Join(written, err)
+	}
+}
 
 func TestReplace_leavesTheOldFileAtAnError(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	name := filepath.Join(dir, "backup")
-	say := func(text string, err error) func(io.Writer) error {
-		return func(w io.Writer) error {
-			_, written := io.WriteString(w, text)
-			return errors.Join(written, err)
-		}
-	}
 	full := errors.New("no space left on device")
 	require.ErrorIs(t, backup.Replace(name, say("half", full)), full)
 	left, err := os.ReadDir(dir)
@@ -41,6 +45,42 @@ func TestReplace_leavesTheOldFileAtAnError(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, left, 1)
 	require.ErrorContains(t, backup.Replace(dir, say("one", nil)), "is no regular file")
+}
+
+func TestReplace_removesWhatAKilledOneLeft(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	put(t, dir, map[string]string{".kedge-hub-backup-123": "half", "notes": ""})
+	require.NoError(t, os.Mkdir(filepath.Join(dir, ".kedge-hub-backup-folder"), 0o700))
+	require.NoError(t, backup.Replace(filepath.Join(dir, "outer"), func(w io.Writer) error {
+		// The outer file is being written, so the inner call leaves it.
+		return say("outer", backup.Replace(filepath.Join(dir, "inner"), say("inner", nil)))(w)
+	}))
+	require.Equal(t, "outer", mustRead(t, filepath.Join(dir, "outer")))
+	require.Equal(t, "inner", mustRead(t, filepath.Join(dir, "inner")))
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	names := make([]string, 0, len(entries))
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	require.Equal(t, []string{".kedge-hub-backup-folder", "inner", "notes", "outer"}, names)
+}
+
+// Many processes that look for what was left at once do not take each other's files.
+func TestReplace_leavesWhatOthersBegin(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var all errgroup.Group
+	for n := range 100 {
+		all.Go(func() error {
+			return backup.Replace(filepath.Join(dir, fmt.Sprint("backup-", n)), say("whole", nil))
+		})
+	}
+	require.NoError(t, all.Wait())
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 100)
 }
 
 func TestPrune_removesNothingOfOthers(t *testing.T) {
