@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 )
@@ -12,8 +14,9 @@ import (
 const (
 	// MaxOpenInvitations is the number of open Invitations that an Organization can have.
 	MaxOpenInvitations = 100
-	// maxInvitations is the number of all that it can have, those that ended lately included.
-	maxInvitations = 1000
+	// maxInvitations is the number of all that it can have, those that ended lately included, and maxInvitationsOfOne
+	// the number of those by one person: nobody uses up what all have.
+	maxInvitations, maxInvitationsOfOne = 1000, 500
 	// maxPendingInvitations is the number of pending changes of Invitations above which an Organization
 	// accepts no new Invitation. The schema permits 500, so there is room for answers.
 	maxPendingInvitations = 250
@@ -36,9 +39,12 @@ func SameInvitationChange(a, b v1alpha1.InvitationChange) bool {
 // an earlier attempt made it. all are the Invitations in kcp, listed after o was read: what was created before is among
 // them or pending in o, so that concurrent requests cannot exceed the quota.
 func DecideInvitation(o *v1alpha1.Organization, all []v1alpha1.Invitation, c v1alpha1.InvitationChange, now time.Time) ([]v1alpha1.InvitationChange, error) {
-	open, there := 0, map[string]string{}
+	open, own, there := 0, 0, map[string]string{}
 	for i := range all {
 		there[all[i].Name] = all[i].Spec.SecretHash
+		if all[i].Spec.InvitedBy.Name == c.Invitation.InvitedBy.Name {
+			own++
+		}
 		if InvitationStateAt(&all[i], now) == v1alpha1.InvitationOpen {
 			open++
 		}
@@ -47,6 +53,9 @@ func DecideInvitation(o *v1alpha1.Organization, all []v1alpha1.Invitation, c v1a
 		if pending.Invitation != nil && there[pending.Name] == "" {
 			there[pending.Name] = pending.Invitation.SecretHash
 			open++
+			if pending.Invitation.InvitedBy.Name == c.Invitation.InvitedBy.Name {
+				own++
+			}
 		}
 	}
 	switch there[c.Name] {
@@ -59,7 +68,8 @@ func DecideInvitation(o *v1alpha1.Organization, all []v1alpha1.Invitation, c v1a
 	if err := checkQuota(MaxOpenInvitations, open, "this organization has %d of at most %d open invitations; revoke one that is not needed any more"); err != nil {
 		return nil, err
 	}
-	err := checkQuota(maxInvitations, len(there), "this organization has %d of at most %d invitations, those that ended lately included; wait until the hub has removed some")
+	const rest = " of at most %d invitations, those that ended lately included; wait until the hub has removed some"
+	err := cmp.Or(checkQuota(maxInvitationsOfOne, own, "you made %d"+rest), checkQuota(maxInvitations, len(there), "this organization has %d"+rest))
 	if err != nil {
 		return nil, err
 	}
@@ -97,8 +107,11 @@ func DecideAnswer(o *v1alpha1.Organization, held *v1alpha1.Invitation, c v1alpha
 
 // DecideAcceptance returns spec.invitationChanges and spec.membershipChanges of the Organization with the
 // acceptance of an Invitation by c.By, or nil if the person accepted it before and is a member still. held
-// is the person's Membership in kcp, read after o was, or nil if there is none.
-func DecideAcceptance(o *v1alpha1.Organization, i *v1alpha1.Invitation, held *v1alpha1.Membership, c v1alpha1.InvitationChange, now time.Time,
+// is the person's Membership in kcp, read after o was, or nil if there is none. judge refuses what the inviter may not
+// give any more, and returns the end of their right, or nil: nobody prolongs that by an invitation of their own.
+func DecideAcceptance(
+	o *v1alpha1.Organization, i *v1alpha1.Invitation, held *v1alpha1.Membership, c v1alpha1.InvitationChange, now time.Time,
+	judge func() (*metav1.Time, error),
 ) ([]v1alpha1.InvitationChange, []v1alpha1.MembershipChange, error) {
 	if i == nil {
 		return nil, nil, NoSuchInvitation()
@@ -120,9 +133,13 @@ func DecideAcceptance(o *v1alpha1.Organization, i *v1alpha1.Invitation, held *v1
 	case member:
 		return nil, nil, AlreadyMember(role)
 	}
+	until, err := judge()
+	if err != nil {
+		return nil, nil, err
+	}
 	changes, err := DecideEdit(o, held, MemberEdit{
 		User: c.By, Workspace: InvitedWorkspace(i.Spec), By: i.Spec.InvitedBy.Name, Add: true, Role: i.Spec.Role, At: c.RequestedAt,
-		Expiry: &Expiry{At: i.Spec.MembershipExpiresAt},
+		Expiry: &Expiry{At: i.Spec.MembershipExpiresAt}, ValidUntil: until,
 	})
 	return answers, changes, err
 }

@@ -1,6 +1,7 @@
 package tenancy_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -77,6 +78,25 @@ func TestDecideInvitation_countsWhatIsOpenOrPending(t *testing.T) {
 	require.NoError(t, err, "the others have expired")
 }
 
+// Invitations that are made and revoked again and again keep nobody else from inviting.
+func TestDecideInvitation_nobodyUsesUpTheOrganizations(t *testing.T) {
+	t.Parallel()
+	var all []v1alpha1.Invitation
+	invite := func(by string) error {
+		spec := anInvitation("i", v1alpha1.InvitationStatus{}).Spec
+		spec.InvitedBy = v1alpha1.Inviter{Name: by, MembershipUID: "another"}
+		c := v1alpha1.InvitationChange{Name: "i", Invitation: &spec}
+		_, err := tenancy.DecideInvitation(&v1alpha1.Organization{}, all, c, invitedAt)
+		return err
+	}
+	for n := range 500 {
+		require.NoError(t, invite("alice"))
+		all = append(all, *anInvitation(fmt.Sprint(n), v1alpha1.InvitationStatus{State: v1alpha1.InvitationRevoked}))
+	}
+	require.True(t, tenancy.IsQuota(invite("alice")))
+	require.NoError(t, invite("bob"))
+}
+
 func TestDecideAnswer_givesTheInvitationToOne(t *testing.T) {
 	t.Parallel()
 	decide := func(status v1alpha1.InvitationStatus, pending, c v1alpha1.InvitationChange) ([]v1alpha1.InvitationChange, error) {
@@ -115,28 +135,57 @@ func TestDecideAnswer_givesTheInvitationToOne(t *testing.T) {
 	require.True(t, errs.Is(err, errs.NotFound))
 }
 
+// withoutEnd judges an inviter with a right that has no end.
+func withoutEnd() (*metav1.Time, error) { return nil, nil }
+
+// An inviter cannot take a place by an invitation of their own that lasts longer than the right to invite.
+func TestDecideAcceptance_nobodyProlongsTheirOwnRight(t *testing.T) {
+	t.Parallel()
+	end := metav1.NewTime(invitedAt.Add(time.Hour))
+	judge := func() (*metav1.Time, error) { return &end, nil }
+	place := anInvitation("i", v1alpha1.InvitationStatus{})
+	accept := func(by string) ([]v1alpha1.MembershipChange, error) {
+		c := answer(v1alpha1.InvitationAccepted, by)
+		_, changes, err := tenancy.DecideAcceptance(&v1alpha1.Organization{}, place, nil, c, invitedAt, judge)
+		return changes, err
+	}
+	_, err := accept("alice")
+	requireCause(t, err, tenancy.CauseOwnRight)
+	changes, err := accept("bob")
+	require.NoError(t, err)
+	require.Equal(t, &end, changes[0].ValidUntil, "it is carried out while the inviter has the right")
+	place.Spec.MembershipExpiresAt = &end
+	_, err = accept("alice")
+	require.NoError(t, err, "no longer than the right")
+
+	refused := errors.New("no right any more")
+	_, _, err = tenancy.DecideAcceptance(&v1alpha1.Organization{}, place, nil, answer(v1alpha1.InvitationAccepted, "bob"), invitedAt,
+		func() (*metav1.Time, error) { return nil, refused })
+	require.ErrorIs(t, err, refused)
+}
+
 func TestDecideAcceptance_addsTheMembershipInTheSameWrite(t *testing.T) {
 	t.Parallel()
 	o, c := &v1alpha1.Organization{}, answer(v1alpha1.InvitationAccepted, "bob")
-	answers, changes, err := tenancy.DecideAcceptance(o, anInvitation("i", v1alpha1.InvitationStatus{}), nil, c, invitedAt)
+	answers, changes, err := tenancy.DecideAcceptance(o, anInvitation("i", v1alpha1.InvitationStatus{}), nil, c, invitedAt, withoutEnd)
 	require.NoError(t, err)
 	require.Equal(t, []v1alpha1.InvitationChange{c}, answers)
 	require.Equal(t, []v1alpha1.MembershipChange{{User: "bob", Role: v1alpha1.RoleMember, By: "alice", RequestedAt: c.RequestedAt}}, changes)
 
 	o.Spec.InvitationChanges, o.Spec.MembershipChanges = answers, changes
-	answers, changes, err = tenancy.DecideAcceptance(o, anInvitation("i", v1alpha1.InvitationStatus{}), nil, c, invitedAt)
+	answers, changes, err = tenancy.DecideAcceptance(o, anInvitation("i", v1alpha1.InvitationStatus{}), nil, c, invitedAt, withoutEnd)
 	require.NoError(t, err)
 	require.True(t, answers == nil && changes == nil, "a lost answer")
-	_, _, err = tenancy.DecideAcceptance(o, anInvitation("i", v1alpha1.InvitationStatus{}), nil, answer(v1alpha1.InvitationAccepted, "carol"), invitedAt)
+	_, _, err = tenancy.DecideAcceptance(o, anInvitation("i", v1alpha1.InvitationStatus{}), nil, answer(v1alpha1.InvitationAccepted, "carol"), invitedAt, withoutEnd)
 	require.True(t, errs.Is(err, errs.Conflict), "%v", err)
 
 	held := tenancy.NewMembership("bob", "", v1alpha1.RoleAdmin)
 	held.UID = "b"
-	_, _, err = tenancy.DecideAcceptance(&v1alpha1.Organization{}, anInvitation("i", v1alpha1.InvitationStatus{}), held, c, invitedAt)
+	_, _, err = tenancy.DecideAcceptance(&v1alpha1.Organization{}, anInvitation("i", v1alpha1.InvitationStatus{}), held, c, invitedAt, withoutEnd)
 	require.ErrorContains(t, err, "as admin")
 	leaving := &v1alpha1.Organization{}
 	leaving.Spec.MembershipChanges = []v1alpha1.MembershipChange{{User: "bob", UID: "b"}}
-	_, _, err = tenancy.DecideAcceptance(leaving, anInvitation("i", v1alpha1.InvitationStatus{State: v1alpha1.InvitationAccepted, AcceptedBy: "bob"}), held, c, invitedAt)
+	_, _, err = tenancy.DecideAcceptance(leaving, anInvitation("i", v1alpha1.InvitationStatus{State: v1alpha1.InvitationAccepted, AcceptedBy: "bob"}), held, c, invitedAt, withoutEnd)
 	require.ErrorContains(t, err, "accepted already", "it brings nobody back")
 }
 
@@ -146,10 +195,10 @@ func TestInvitation_givesAMembershipThatEnds(t *testing.T) {
 	i := anInvitation("i", v1alpha1.InvitationStatus{})
 	i.Spec.MembershipExpiresAt = &end
 	c := answer(v1alpha1.InvitationAccepted, "bob")
-	_, changes, err := tenancy.DecideAcceptance(&v1alpha1.Organization{}, i, nil, c, invitedAt)
+	_, changes, err := tenancy.DecideAcceptance(&v1alpha1.Organization{}, i, nil, c, invitedAt, withoutEnd)
 	require.NoError(t, err)
 	require.Equal(t, &end, changes[0].ExpiresAt)
-	_, _, err = tenancy.DecideAcceptance(&v1alpha1.Organization{}, i, nil, c, end.Time)
+	_, _, err = tenancy.DecideAcceptance(&v1alpha1.Organization{}, i, nil, c, end.Time, withoutEnd)
 	require.ErrorContains(t, err, "has expired", "a membership that has ended already is given to nobody")
 	require.Equal(t, v1alpha1.InvitationExpired, tenancy.InvitationStateAt(i, end.Time))
 	require.Equal(t, v1alpha1.InvitationOpen, tenancy.InvitationStateAt(i, end.Add(-time.Second)))

@@ -1,6 +1,7 @@
 package tenancy
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -13,8 +14,9 @@ import (
 const (
 	// MaxOpenRequests is the number of open AccessRequests that a person can have in an Organization.
 	MaxOpenRequests = 5
-	// maxRequests is the number of all that an Organization can have, those that ended lately included.
-	maxRequests = 2000
+	// maxRequests is the number of all that an Organization can have, those that ended lately included, and
+	// maxRequestsOfOne the number of those of one person: nobody uses up what all have.
+	maxRequests, maxRequestsOfOne = 2000, 200
 	// maxPendingRequests is the number of pending changes of AccessRequests above which an Organization accepts
 	// no new one. The schema permits 500, so there is room for decisions.
 	maxPendingRequests = 250
@@ -39,18 +41,21 @@ func SameRequestChange(a, b v1alpha1.RequestChange) bool {
 // attempt made it. all are the AccessRequests in kcp, listed after o was read, so that concurrent requests cannot
 // exceed the quota.
 func DecideRequest(o *v1alpha1.Organization, all []v1alpha1.AccessRequest, c v1alpha1.RequestChange, now time.Time) ([]v1alpha1.RequestChange, error) {
-	open, there := 0, map[string]v1alpha1.AccessRequestSpec{}
+	open, own, there := 0, 0, map[string]v1alpha1.AccessRequestSpec{}
 	for i := range all {
 		there[all[i].Name] = all[i].Spec
-		if all[i].Spec.UserRef == c.Request.UserRef && RequestStateAt(&all[i], now) == v1alpha1.RequestOpen {
-			open++
+		if all[i].Spec.UserRef == c.Request.UserRef {
+			own++
+			if RequestStateAt(&all[i], now) == v1alpha1.RequestOpen {
+				open++
+			}
 		}
 	}
 	for _, pending := range o.Spec.RequestChanges {
 		if _, made := there[pending.Name]; pending.Request != nil && !made {
 			there[pending.Name] = *pending.Request
 			if pending.Request.UserRef == c.Request.UserRef {
-				open++
+				open, own = open+1, own+1
 			}
 		}
 	}
@@ -62,7 +67,8 @@ func DecideRequest(o *v1alpha1.Organization, all []v1alpha1.AccessRequest, c v1a
 	if err := checkQuota(MaxOpenRequests, open, "you have %d of at most %d open requests in this organization; withdraw one, or wait for a decision"); err != nil {
 		return nil, err
 	}
-	err := checkQuota(maxRequests, len(there), "this organization has %d of at most %d requests, those that ended lately included; wait until the hub has removed some")
+	const rest = " of at most %d requests, those that ended lately included; wait until the hub has removed some"
+	err := cmp.Or(checkQuota(maxRequestsOfOne, own, "you made %d"+rest), checkQuota(maxRequests, len(there), "this organization has %d"+rest))
 	if err != nil {
 		return nil, err
 	}
@@ -138,15 +144,20 @@ func DecideRequestAnswer(o *v1alpha1.Organization, of Requested, d RequestDecisi
 	return changes, nil, nil
 }
 
-// change returns the change of the Membership in the Workspace, as that is before it. It is refused while another one
-// is pending: who decided that did not see this one.
-func (of Requested) change(o *v1alpha1.Organization, d RequestDecision, now time.Time) (c v1alpha1.MembershipChange, err error) {
-	user, workspace := of.Request.Spec.UserRef.Name, of.Request.Spec.WorkspaceRef.Name
-	m := of.InWorkspace
-	if pending, ok := ChangeOf(o, user, workspace); ok && ChangeApplies(pending, m) {
-		return c, errs.New(errs.Conflict, "the membership of "+user+" is being changed at the moment; repeat the request afterwards")
+// settled refuses a change of the Membership in the Workspace while another one is pending, also the one that makes it:
+// who decided that did not see this one, and it would be carried out after it.
+func (of Requested) settled(o *v1alpha1.Organization) error {
+	user := of.Request.Spec.UserRef.Name
+	if pending, ok := ChangeOf(o, user, of.Request.Spec.WorkspaceRef.Name); ok && ChangeApplies(pending, of.InWorkspace) {
+		return errs.New(errs.Conflict, "the membership of "+user+" is being changed at the moment; repeat the request afterwards")
 	}
-	if m != nil {
+	return nil
+}
+
+// change returns the change of the Membership in the Workspace, as that is before it.
+func (of Requested) change(d RequestDecision, now time.Time) (c v1alpha1.MembershipChange, err error) {
+	user, workspace := of.Request.Spec.UserRef.Name, of.Request.Spec.WorkspaceRef.Name
+	if m := of.InWorkspace; m != nil {
 		e := EffectiveAt(m, now)
 		if e == nil {
 			return c, errs.New(errs.Conflict, "the membership of "+user+" has ended and is being removed at the moment; repeat the request afterwards")
@@ -167,7 +178,10 @@ func (of Requested) give(o *v1alpha1.Organization, part v1alpha1.MembershipExtra
 	case Has(of.Request.Spec.Kind, s, of.InWorkspace, now):
 		return nil, HasAlready(of.Request.Spec.Kind)
 	}
-	c, err := of.change(o, d, now)
+	if err := of.settled(o); err != nil {
+		return nil, err
+	}
+	c, err := of.change(d, now)
 	switch {
 	case err != nil:
 		return nil, err
@@ -182,10 +196,13 @@ func (of Requested) give(o *v1alpha1.Organization, part v1alpha1.MembershipExtra
 
 // take returns nil if the Membership does not have the part any more.
 func (of Requested) take(o *v1alpha1.Organization, d RequestDecision, now time.Time) ([]v1alpha1.MembershipChange, error) {
+	if err := of.settled(o); err != nil {
+		return nil, err
+	}
 	if of.InWorkspace == nil || EffectiveAt(of.InWorkspace, now) == nil {
 		return nil, nil
 	}
-	c, err := of.change(o, d, now)
+	c, err := of.change(d, now)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package tenancy_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -80,6 +81,50 @@ func TestDecideRequest_keepsTheQuota(t *testing.T) {
 	require.Nil(t, changes, "the first attempt made it")
 	_, err = tenancy.DecideRequest(o, all, change("g", "carol"), partsNow)
 	require.NoError(t, err, "the quota is of each person")
+}
+
+// Requests that are made and withdrawn again and again keep nobody else from asking.
+func TestDecideRequest_nobodyUsesUpTheOrganizations(t *testing.T) {
+	t.Parallel()
+	var all []v1alpha1.AccessRequest
+	ask := func(user string) error {
+		c := v1alpha1.RequestChange{Name: "r", Request: &requestOf(user, v1alpha1.RequestSudo).Spec, RequestedAt: metav1.NewMicroTime(partsNow)}
+		_, err := tenancy.DecideRequest(&v1alpha1.Organization{}, all, c, partsNow)
+		return err
+	}
+	for n := range 200 {
+		require.NoError(t, ask("bob"))
+		r := requestOf("bob", v1alpha1.RequestSudo)
+		r.Name, r.Status.State = fmt.Sprint(n), v1alpha1.RequestWithdrawn
+		all = append(all, *r)
+	}
+	require.True(t, tenancy.IsQuota(ask("bob")))
+	require.NoError(t, ask("carol"))
+}
+
+// What an approval gives cannot be taken while the Membership that has it is being made: the answer would say that it is
+// ended, and the right would come afterwards.
+func TestDecideRequestAnswer_endsNothingThatIsStillBeingGiven(t *testing.T) {
+	t.Parallel()
+	o := &v1alpha1.Organization{}
+	o.Name = partOrg
+	of := tenancy.Requested{Request: requestOf("bob", v1alpha1.RequestMember), InOrg: tenancy.NewMembership("bob", "", v1alpha1.RoleMember)}
+	requests, members, err := tenancy.DecideRequestAnswer(o, of, requestDecision(v1alpha1.RequestApproved, "alice"), partsNow)
+	require.NoError(t, err)
+	o.Spec.RequestChanges, o.Spec.MembershipChanges = requests, members
+	for state, by := range map[v1alpha1.AccessRequestState]string{v1alpha1.RequestEnded: "carol", v1alpha1.RequestWithdrawn: "bob"} {
+		_, _, err = tenancy.DecideRequestAnswer(o, of, requestDecision(state, by), partsNow)
+		require.True(t, errs.Is(err, errs.Conflict), "%s: %v", state, err)
+		require.ErrorContains(t, err, "repeat the request afterwards")
+	}
+	// Carried out, it can be ended.
+	o.Spec.MembershipChanges = nil
+	of.InWorkspace = tenancy.ChangedMembership(nil, members[0])
+	of.InWorkspace.UID = "made"
+	requests, members, err = tenancy.DecideRequestAnswer(o, of, requestDecision(v1alpha1.RequestEnded, "carol"), partsNow)
+	require.NoError(t, err)
+	require.Equal(t, v1alpha1.RequestEnded, requests[len(requests)-1].Status.State)
+	require.True(t, tenancy.Removes(members[0]))
 }
 
 func TestDecideRequestAnswer_givesAPartWithAnEnd(t *testing.T) {

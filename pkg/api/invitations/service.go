@@ -188,15 +188,11 @@ func (s *Service) accept(ctx context.Context, in invited, by string, valid func(
 		if err != nil {
 			return err
 		}
-		answers, changes, err := tenancy.DecideAcceptance(o, i, held, c, s.Now())
+		judge := func() (*metav1.Time, error) { return s.judge(ctx, o, in) }
+		answers, changes, err := tenancy.DecideAcceptance(o, i, held, c, s.Now(), judge)
 		if err != nil || changes == nil {
 			return err
 		}
-		until, err := s.judge(ctx, o, in)
-		if err != nil {
-			return err
-		}
-		changes[len(changes)-1].ValidUntil = until
 		o.Spec.InvitationChanges, o.Spec.MembershipChanges = answers, changes
 		return nil
 	})
