@@ -71,11 +71,7 @@ func (s *Server) writeAuthentication(jwt []apiserverv1.JWTAuthenticator) error {
 	if err != nil {
 		return err
 	}
-	next := path + ".next"
-	if err := os.WriteFile(next, raw, 0o600); err != nil {
-		return fmt.Errorf("write kcp's authentication configuration: %w", err)
-	}
-	if err := os.Rename(next, path); err != nil {
+	if err := replaceFile(path, raw); err != nil {
 		return fmt.Errorf("write kcp's authentication configuration: %w", err)
 	}
 	return nil

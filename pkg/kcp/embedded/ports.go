@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -29,7 +30,8 @@ func readPorts(dir string) (chosenPorts, error) {
 		err = json.Unmarshal(raw, &chosen)
 	}
 	if err != nil {
-		return chosen, fmt.Errorf("read the ports that were chosen before: %w; remove %s to choose anew", err, file)
+		return chosen, fmt.Errorf("read the ports of the last start: %w; write {%q: PORT} into %s, with the port of kcp in %s", err, portFlag, file,
+			filepath.Join(dir, "admin.kubeconfig"))
 	}
 	return chosen, nil
 }
@@ -55,6 +57,7 @@ func choosePorts(o *Options) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	before := maps.Clone(chosen)
 	for _, p := range []struct {
 		flag string
 		port *int
@@ -75,11 +78,35 @@ func choosePorts(o *Options) error {
 		*p.port = port
 		chosen[p.flag] = port
 	}
+	if maps.Equal(chosen, before) {
+		return nil
+	}
 	raw, err := json.Marshal(chosen)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(o.Dir, portsFile), raw, 0o600)
+	return replaceFile(filepath.Join(o.Dir, portsFile), raw)
+}
+
+// replaceFile writes a file whole or not at all, also where the power goes or the disk is full.
+func replaceFile(path string, content []byte) error {
+	next := path + ".next"
+	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(next))
+	}
+	if err := os.Rename(next, path); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // hasData reports whether a kcp has stored something.

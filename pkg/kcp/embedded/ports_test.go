@@ -31,3 +31,37 @@ func TestChoosePorts_keepsThePortThatIsInTheDataOfKCP(t *testing.T) {
 	named := Options{Dir: first.Dir, Port: other.Port}
 	require.NoError(t, choosePorts(&named))
 }
+
+// A start that cannot write the ports, or that the power ends, leaves those of the start before.
+func TestChoosePorts_leavesWhatIsRight(t *testing.T) {
+	t.Parallel()
+	o := Options{Dir: t.TempDir()}
+	require.NoError(t, choosePorts(&o))
+	file := filepath.Join(o.Dir, portsFile)
+	before, err := os.Stat(file)
+	require.NoError(t, err)
+	again := Options{Dir: o.Dir}
+	require.NoError(t, choosePorts(&again))
+	require.Equal(t, o, again)
+	after, err := os.Stat(file)
+	require.NoError(t, err)
+	require.True(t, os.SameFile(before, after) && before.ModTime().Equal(after.ModTime()), "nothing is written")
+
+	// No file can be made beside it.
+	require.NoError(t, os.Mkdir(file+".next", 0o700))
+	other := Options{Dir: o.Dir}
+	other.EtcdClientPort, err = freePort(0)
+	require.NoError(t, err)
+	require.Error(t, choosePorts(&other))
+	kept, err := readPorts(o.Dir)
+	require.NoError(t, err)
+	require.Equal(t, o.EtcdClientPort, kept[etcdClientPortFlag])
+	require.NoError(t, os.Remove(file+".next"))
+	require.NoError(t, choosePorts(&other))
+	kept, err = readPorts(o.Dir)
+	require.NoError(t, err)
+	require.Equal(t, other.EtcdClientPort, kept[etcdClientPortFlag])
+
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	require.ErrorContains(t, choosePorts(&Options{Dir: o.Dir}), "with the port of kcp in "+filepath.Join(o.Dir, "admin.kubeconfig"))
+}
