@@ -174,9 +174,21 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) (err error) {
 	}
 	h.embedded = found.Embedded
 	defer func() { stopKCP(); <-found.Done }()
+	servers.Go(func() error {
+		select {
+		case err := <-found.Failed:
+			return err
+		case <-serving.Done():
+			return nil
+		}
+	})
 	a := &assembly{hub: h, admin: found.Config}
 	defer func() { stopBelow(); a.running.Wait() }()
 	if err := a.start(starting, below, serving, front); err != nil {
+		// A kcp that has ended, for example, ends the start.
+		if cause := context.Cause(serving); cause != nil && !errors.Is(cause, context.Canceled) {
+			return cause
+		}
 		return err
 	}
 	if h.embedded != nil {
@@ -196,15 +208,6 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) (err error) {
 	close(h.ready)
 	// The start, of kcp above all, leaves a hundred MiB of garbage.
 	debug.FreeOSMemory()
-
-	servers.Go(func() error {
-		select {
-		case err := <-found.Failed:
-			return err
-		case <-serving.Done():
-			return nil
-		}
-	})
 	return servers.Wait()
 }
 
