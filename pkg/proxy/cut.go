@@ -19,6 +19,8 @@ import (
 type stream struct {
 	key    streamKey
 	caller Caller
+	// payer is that of Config.Payer for the Organization of the Workspace.
+	payer string
 	// longRunning is true if the answer does not end by itself: a watch, a followed log or
 	// an upgraded connection.
 	longRunning bool

@@ -53,7 +53,7 @@ const (
 // only the beginning of a watch counts, in which kcp sends what exists. Zero means no limit.
 type LoadLimits struct {
 	// All is the number of requests, each of which has a connection to kcp. The last quarter is for Organizations
-	// with less than a sixteenth of All, which take turns to send those that wait: clients that send or read slowly
+	// of people with less than a sixteenth of All, which take turns to send those that wait: clients that send or read slowly
 	// hold up their own Organization alone.
 	All int
 	// Requests is the number of requests in a Workspace. A list without a limit counts for as many as
@@ -79,7 +79,7 @@ type LoadLimits struct {
 }
 
 // load admits requests to kcp by LoadLimits. A request waits for the share of its caller and of its
-// Organization first. The callers of an Organization take turns, and the Organizations do.
+// Organization first. The callers of an Organization take turns, and the Organizations, or their payers, do.
 type load struct {
 	limits LoadLimits
 	// objects, workspace, org and caller are nil without a limit.
@@ -125,7 +125,7 @@ type door struct {
 
 // doors returns the bounds for a request, in their order. A list of more than the share of its
 // Organization is alone in it.
-func (l *load) doors(caller string, w tenancy.Workspace, requests, bytes int64) (doors []door) {
+func (l *load) doors(caller, payer string, w tenancy.Workspace, requests, bytes int64) (doors []door) {
 	if l.workspace != nil {
 		doors = append(doors, door{
 			"requests_in_flight_per_workspace", "too many requests are in progress in this workspace; wait until one ends, and list with a limit",
@@ -139,7 +139,7 @@ func (l *load) doors(caller string, w tenancy.Workspace, requests, bytes int64) 
 	}
 	if l.limits.All > 0 {
 		doors = append(doors, door{"requests_in_flight", "too many requests are in progress in the hub; try again", func(ctx context.Context) (func(), bool, error) {
-			return l.requests.Enter(ctx, w.OrgUUID, 1)
+			return l.requests.Enter(ctx, payer, 1)
 		}})
 	}
 	return doors
@@ -182,7 +182,7 @@ type admission struct {
 }
 
 // enter waits until a request may be sent.
-func (l *load) enter(r *http.Request, caller string, in tenancy.Workspace, info *request.RequestInfo) (a admission, err error) {
+func (l *load) enter(r *http.Request, caller, payer string, in tenancy.Workspace, info *request.RequestInfo) (a admission, err error) {
 	ctx, cancel := context.WithTimeout(r.Context(), loadWait)
 	defer cancel()
 	var entered []func()
@@ -193,7 +193,7 @@ func (l *load) enter(r *http.Request, caller string, in tenancy.Workspace, info 
 	})
 	requests, bytes := l.weigh(in, r, info)
 	a.bytes, a.heavy = bytes, l.heavy(bytes)
-	for _, d := range append(l.objectDoors(caller, in, info), l.doors(caller, in, requests, bytes)...) {
+	for _, d := range append(l.objectDoors(caller, in, info), l.doors(caller, payer, in, requests, bytes)...) {
 		f, late, err := d.enter(ctx)
 		if a.waited = a.waited || late; err != nil {
 			a.leave()

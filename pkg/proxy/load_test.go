@@ -67,7 +67,7 @@ type loaded struct {
 	codes   []int
 }
 
-func newLoaded(t *testing.T, objects int64, limits proxy.LoadLimits) *loaded {
+func newLoaded(t *testing.T, objects int64, limits proxy.LoadLimits, options ...func(*proxy.Config)) *loaded {
 	t.Helper()
 	l := &loaded{kcp: &held{open: map[string]int{}, released: make(chan struct{})}, refused: &refusals{}}
 	limits.Stored = func(w tenancy.Workspace) (int64, int64, bool) {
@@ -75,7 +75,7 @@ func newLoaded(t *testing.T, objects int64, limits proxy.LoadLimits) *loaded {
 	}
 	limits.Served = func(tenancy.Workspace) (definitions, bindings int64) { return objects, 0 }
 	limits.Refused = l.refused.add
-	l.hub = newHub(t, kcpURL, l.kcp, func(c *proxy.Config) { c.Load = limits })
+	l.hub = newHub(t, kcpURL, l.kcp, append(options, func(c *proxy.Config) { c.Load = limits })...)
 	return l
 }
 

@@ -52,6 +52,9 @@ type Config struct {
 	// Enter is the method of tenancy.Gate, by Caller.Key. It is called again for open
 	// streams.
 	Enter func(caller, cluster string) (tenancy.Entry, error)
+	// Payer returns who answers for what an Organization takes of that which all share: its creator, so that nobody gets
+	// more by further Organizations. The default is the Organization itself.
+	Payer func(org string) string
 	// Guards reports whether the admission policy of Workspaces is about a resource. It is
 	// tenancy.Policy's.
 	Guards func(group, resource string) bool
@@ -112,6 +115,9 @@ func New(c Config) (*Proxy, error) {
 	if c.Clock == nil {
 		c.Clock = clock.RealClock{}
 	}
+	if c.Payer == nil {
+		c.Payer = func(org string) string { return org }
+	}
 	open, err := newStreams(c.Metrics, c.Streams)
 	if err != nil {
 		return nil, err
@@ -164,10 +170,10 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var admitted admission
-	longRunning := streaming(r, info)
+	longRunning, payer := streaming(r, info), p.config.Payer(entry.Workspace.OrgUUID)
 	counts := !longRunning || replays(r, info)
 	if counts {
-		if admitted, err = p.load.enter(r, user, entry.Workspace, info); err != nil {
+		if admitted, err = p.load.enter(r, user, payer, entry.Workspace, info); err != nil {
 			return err
 		}
 		defer admitted.leave()
@@ -195,7 +201,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 		requestID: w.Header().Get("X-Request-Id"),
 		elevation: sudo,
 		stream: stream{
-			key: streamKey{user, entry.Workspace.ClusterID}, longRunning: longRunning,
+			key: streamKey{user, entry.Workspace.ClusterID}, payer: payer, longRunning: longRunning,
 			caller: caller, opened: opened, cancel: cancel, client: w, flushTimeout: p.config.FlushTimeout,
 		},
 		wrote: p.reportWrite(r.Method, entry, info),

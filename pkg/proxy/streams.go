@@ -38,15 +38,15 @@ type streams struct {
 	// is added and removed, so neither allocates.
 	open map[string]*stream
 	// longRunning is the number of long-running streams, longRunningOf that of each caller
-	// who has one, and longRunningIn that of each Organization.
+	// who has one, and longRunningBy that of each payer.
 	longRunning                  int
-	longRunningOf, longRunningIn map[string]int
+	longRunningOf, longRunningBy map[string]int
 }
 
 // StreamLimits are the limits of long-running streams. Zero means no limit.
 type StreamLimits struct {
 	// All is the number of open streams, PerPerson the number of those of one person. The last quarter of All is for
-	// Organizations with less than a sixteenth of it: the bots of one are no bound on what it opens.
+	// Organizations of people with less than a sixteenth of it: the bots of one are no bound on what it opens.
 	All, PerPerson int
 	// Refused is called with the name of the limit for every stream that one refuses.
 	Refused func(limit string)
@@ -63,7 +63,7 @@ func newStreams(metrics prometheus.Registerer, limits StreamLimits) (*streams, e
 			Help:    "Time in seconds from the moment that the hub learned of a revoked right to the end of a stream that depended on it.",
 			Buckets: []float64{0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5},
 		}),
-		open: map[string]*stream{}, longRunningOf: map[string]int{}, longRunningIn: map[string]int{},
+		open: map[string]*stream{}, longRunningOf: map[string]int{}, longRunningBy: map[string]int{},
 	}
 	for _, c := range []prometheus.Collector{s.gauge, s.revocation} {
 		if err := metrics.Register(c); err != nil {
@@ -81,12 +81,12 @@ func (s *streams) add(added *stream) error {
 		if s.closed {
 			return stopping()
 		}
-		if err := s.limit(added.key.user, added.org()); err != nil {
+		if err := s.limit(added.key.user, added.payer); err != nil {
 			return err
 		}
 		s.longRunning++
 		s.longRunningOf[added.key.user]++
-		s.longRunningIn[added.org()]++
+		s.longRunningBy[added.payer]++
 		s.gauge.Inc()
 	}
 	if first := s.open[added.key.user]; first != nil {
@@ -99,8 +99,8 @@ func (s *streams) add(added *stream) error {
 // org is the UUID of the Organization of the Workspace.
 func (s *stream) org() string { return s.opened.Workspace.OrgUUID }
 
-// limit refuses a further long-running stream of a person in an Organization over a limit. The caller holds s.mu.
-func (s *streams) limit(user, org string) error {
+// limit refuses a further long-running stream of a person over a limit. The caller holds s.mu.
+func (s *streams) limit(user, payer string) error {
 	switch l := s.limits; {
 	case l.PerPerson > 0 && s.longRunningOf[user] >= l.PerPerson:
 		l.Refused("streams_per_person")
@@ -108,9 +108,10 @@ func (s *streams) limit(user, org string) error {
 	case l.All > 0 && s.longRunning >= l.All:
 		l.Refused("streams")
 		return tooMany("the hub has too many watches, followed logs and sessions open; try again later")
-	case l.All/reserve > 0 && s.longRunning >= l.All-l.All/reserve && s.longRunningIn[org] >= max(l.All/little, 1):
+	case l.All/reserve > 0 && s.longRunning >= l.All-l.All/reserve && s.longRunningBy[payer] >= max(l.All/little, 1):
 		l.Refused("streams_per_org")
-		return tooMany("your organization has too many watches, followed logs and sessions open for what the hub has left; close some first")
+		return tooMany("your organization, with others of its creator, has too many watches, followed logs and sessions open for what the hub has left; " +
+			"close some first")
 	}
 	return nil
 }
@@ -138,7 +139,7 @@ func (s *streams) unlink(removed *stream) {
 	if removed.longRunning {
 		s.longRunning--
 		take(s.longRunningOf, removed.key.user)
-		take(s.longRunningIn, removed.org())
+		take(s.longRunningBy, removed.payer)
 	}
 	if removed.next != nil {
 		removed.next.prev = removed.prev

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -112,6 +113,43 @@ func TestStreams_ofOneOrganizationLeaveSomeToOthers(t *testing.T) {
 	require.Eventually(t, func() bool { return h.streams(t) == 0 }, deadline, time.Millisecond)
 	h.rights.set("alice", false, adminOf(orgA))
 	require.Equal(t, http.StatusOK, h.do(request(http.MethodGet, watchPath, "alice", "User-Agent", "once")).Code, "what ended counts no more")
+}
+
+// The attack: make further Organizations, each of which has what the hub leaves to those with little.
+func TestLimits_countTheOrganizationsOfOnePersonTogether(t *testing.T) {
+	t.Parallel()
+	kcps, refused := &source{open: map[string]chan string{}}, &refusals{}
+	server, transport := kcp(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("User-Agent") != "once" {
+			kcps.ServeHTTP(w, r)
+		}
+	})
+	h := newHub(t, server.URL, transport, func(c *proxy.Config) {
+		c.Streams = proxy.StreamLimits{All: 16, Refused: refused.add}
+		c.Payer = func(string) string { return "mallory" }
+	})
+	url, client := serve(t, h)
+	h.rights.set("alice", false, adminOf(orgA))
+	h.rights.set("bob", false, adminOf(orgB))
+	for range 12 {
+		kcps.watch(t, client, url, "alice", "aaaa")
+	}
+	w := h.do(request(http.MethodGet, strings.Replace(watchPath, "aaaa", "bbbb", 1), "bob", "User-Agent", "once"))
+	require.Equal(t, http.StatusTooManyRequests, w.Code)
+	require.Contains(t, w.Body.String(), "with others of its creator")
+	require.Equal(t, []string{"streams_per_org"}, refused.all())
+
+	synctest.Test(t, func(t *testing.T) {
+		l := newLoaded(t, 1, proxy.LoadLimits{All: 32}, func(c *proxy.Config) { c.Payer = func(string) string { return "mallory" } })
+		const object = "/api/v1/namespaces/default/configmaps/one"
+		l.send(24, http.MethodGet, "/clusters/aaaa"+object, "alice")
+		l.send(1, http.MethodGet, "/clusters/bbbb"+object, "bob")
+		require.Equal(t, 24, l.kcp.has("aaaa"))
+		require.Zero(t, l.kcp.has("bbbb"))
+		require.Equal(t, 1, l.answered(http.StatusTooManyRequests))
+		close(l.kcp.released)
+		l.running.Wait()
+	})
 }
 
 // Every request is counted by one of the limits, of streams or of requests in flight.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -183,6 +184,14 @@ func (h *hub) largeAtOnce() int {
 	return max(runtime.GOMAXPROCS(0)/2, 1)
 }
 
+// payer is the creator of an Organization, or the Organization itself where nobody is named.
+func (a *assembly) payer(org string) string {
+	if o, ok := a.views.Org(org); ok && o.Organization != nil {
+		return cmp.Or(o.CreatedBy(), org)
+	}
+	return org
+}
+
 // proxy returns the proxy to kcp. The controllers that run on every replica learn of the writes
 // of tenants from it.
 func (a *assembly) proxy(serving context.Context, enter func(user, cluster string) (tenancy.Entry, error)) (*proxy.Proxy, error) {
@@ -197,7 +206,7 @@ func (a *assembly) proxy(serving context.Context, enter func(user, cluster strin
 	}
 	a.upstream = transport.NewConnections(proxy.NewTransport(upstreamTLS, config.Proxy))
 	return proxy.New(proxy.Config{
-		Guards:   a.clusters.WorkspacePolicy.Guards,
+		Payer: a.payer, Guards: a.clusters.WorkspacePolicy.Guards,
 		Upstream: upstream, Transport: a.hub.tracer.Proxied(a.clients.Health().Bind(a.upstream)), Enter: enter,
 		Caller: func(r *http.Request) proxy.Caller { return httpmw.CallerOf(r) },
 		Token:  func(r *http.Request) (string, error) { return httpmw.CallerOf(r).Bearer() },
