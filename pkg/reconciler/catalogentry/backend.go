@@ -10,7 +10,11 @@ import (
 )
 
 // backend reports the last probe of the server of an entry. It does not wait for one.
-type backend struct{ probes Probes }
+type backend struct {
+	probes *probes
+	// begin asks for a probe.
+	begin func(controller.Key)
+}
 
 func (*backend) Condition() string { return v1alpha1.ConditionBackendReachable }
 
@@ -19,9 +23,9 @@ func (s *backend) Reconcile(ctx context.Context, e *v1alpha1.CatalogEntry) (cont
 		return controller.Result{Note: "the entry names no server"}, nil
 	}
 	key := controller.Key{Cluster: clusterOf(e), Name: e.Name}
-	problem, ok := s.probes.Last(key)
+	problem, ok := s.probes.last(key)
 	if !ok || controller.Forced(ctx) {
-		s.probes.Begin(key)
+		s.begin(key)
 	}
 	if ok {
 		return controller.Result{Message: problem}, nil

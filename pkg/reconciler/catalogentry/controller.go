@@ -1,15 +1,7 @@
 package catalogentry
 
 import (
-	"context"
-	"slices"
-	"strings"
-
-	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -25,21 +17,15 @@ import (
 // providers.
 func NewControllers(d reconciler.Deps) []*controller.Controller {
 	servers := &probes{
-		get: entriesOf(d).Get, probe: d.ProbeBackend, clock: clock.RealClock{}, known: map[controller.Key]string{}, places: map[string]*load{},
+		get: d.Views.CatalogEntry, probe: d.ProbeBackend, clock: clock.RealClock{},
+		known: map[controller.Key]string{}, places: map[string]*load{},
 	}
 	prober := d.Controller(controller.Options{
 		Name: "catalogbackend", Workers: proberWorkers, All: reconciler.Keys(d.Views.CatalogEntryKeys),
 	}, servers.reconcile)
 	entries := d.Controller(controller.Options{Name: "catalogentry", All: func() []controller.Key {
 		return append(reconciler.Keys(d.Views.CatalogEntryKeys)(), granted(d)...)
-	}}, New(Config{
-		Tree: d.Settings.Tree, Clock: d.Settings.Clock, Entries: entriesOf(d), Cache: cacheOf(d),
-		FindExport: func(ctx context.Context, at, name string) (*kcpapisv1alpha2.APIExport, Absence, error) {
-			return findExport(ctx, d, at, name)
-		},
-		Rights: rightsOf(d), Grants: grantsOf(d),
-		Probes: Probes{Last: servers.last, Begin: prober.Enqueue},
-	}))
+	}}, New(configOf(d, servers, prober.Enqueue)))
 	servers.onChange(entries.Enqueue)
 	subscribe(d, entries, prober)
 	return []*controller.Controller{entries, prober}
@@ -149,177 +135,10 @@ func granted(d reconciler.Deps) (keys []controller.Key) {
 	return keys
 }
 
-func entriesOf(d reconciler.Deps) Entries {
-	return Entries{
-		Get: func(key controller.Key) (*v1alpha1.CatalogEntry, bool) {
-			return d.Views.CatalogEntry(key.Cluster, key.Name)
-		},
-		Patch: d.Objects().Entries.Commit,
+func configOf(d reconciler.Deps, servers *probes, probe func(controller.Key)) Config {
+	return Config{
+		Objects: d.Objects(), Exports: objects.Of("apiexports", d.Clients.APIExports, nil),
+		Tree: d.Settings.Tree, Clock: d.Settings.Clock, ProvidersCluster: d.Clusters.Providers, Views: d.Views,
+		Probes: servers, Probe: probe,
 	}
-}
-
-func cacheOf(d reconciler.Deps) Cache {
-	return Cache{
-		Organization: func(cluster string) (_ *tenancy.Org, inGrace, ok bool) {
-			if cluster == d.Clusters.Providers {
-				return nil, false, true
-			}
-			org, ok := d.Views.OrgByCluster(cluster)
-			if !ok || org.Organization == nil {
-				return nil, false, false
-			}
-			return &org, d.OrgDeactivated(cluster), true
-		},
-		Workspace: d.Views.Workspace,
-		Clash:     d.Views.CatalogClash,
-		Audience: func(org tenancy.Org) []rbacv1.Subject {
-			return tenancy.OrgAudience(org, d.Views.Workspaces(org.UUID()), d.Views.MembershipsIn(org.ClusterID), d.Views.Bots.InCluster(org.ClusterID), d.Views.ByName)
-		},
-		Granted: func(key controller.Key) (clusters []string) {
-			org, ok := d.Views.OrgByCluster(key.Cluster)
-			if !ok || org.Organization == nil {
-				return nil
-			}
-			name := tenancy.CatalogGrantName(key.Cluster, key.Name)
-			for _, ws := range d.Views.Workspaces(org.UUID()) {
-				_, role := d.Views.ClusterRoles.Get(ws.ClusterID, name)
-				_, binding := d.Views.ClusterRoleBindings.Get(ws.ClusterID, name)
-				if (role || binding) && !org.Deleted() && !ws.Deleted() && ws.KCPReady {
-					clusters = append(clusters, ws.ClusterID)
-				}
-			}
-			return clusters
-		},
-	}
-}
-
-// findExport reads an APIExport from kcp and says why there is none.
-func findExport(ctx context.Context, d reconciler.Deps, at, name string) (*kcpapisv1alpha2.APIExport, Absence, error) {
-	export, err := d.Clients.APIExports(at).Get(ctx, name, metav1.GetOptions{})
-	switch {
-	case err == nil:
-		return export, "", nil
-	case apierrors.IsForbidden(err):
-		return nil, WorkspaceInactive, nil
-	case !apierrors.IsNotFound(err):
-		return nil, "", err
-	}
-	gone, err := workspaceGone(ctx, d, at, err)
-	switch {
-	case err != nil:
-		return nil, "", err
-	case gone:
-		return nil, WorkspaceGone, nil
-	}
-	return nil, ExportGone, nil
-}
-
-// workspaceGone reports whether a NotFound is about the workspace of a path and not about an
-// object in it. While kcp starts it knows no paths and answers NotFound for all. Therefore the
-// workspaces on the path are read from the logical cluster of the providers downwards; if they
-// exist, the error is controller.ErrRetry.
-func workspaceGone(ctx context.Context, d reconciler.Deps, path string, notFound error) (bool, error) {
-	below, ok := strings.CutPrefix(path, d.Settings.Tree.Providers()+":")
-	status, isStatus := notFound.(apierrors.APIStatus)
-	if !ok || !isStatus || status.Status().Details == nil || status.Status().Details.Kind != "workspaces" {
-		return false, nil
-	}
-	workspaces := objects.Of("workspaces", d.Clients.Workspaces, nil)
-	cluster := d.Clusters.Providers
-	for _, name := range strings.Split(below, ":") {
-		ws, ok, err := workspaces.Find(ctx, cluster, name)
-		if err != nil || !ok {
-			return err == nil, err
-		}
-		if cluster = ws.Spec.Cluster; cluster == "" {
-			return false, controller.ErrRetry
-		}
-	}
-	return false, controller.ErrRetry
-}
-
-func rightsOf(d reconciler.Deps) Rights {
-	rbac := d.Objects().RBAC
-	return Rights{
-		User: func(name, cluster string) (u *v1alpha1.User, rows []v1alpha1.MembershipIndexEntry) {
-			if found, ok := d.Views.ByName(name); ok {
-				u = found
-			}
-			org, _ := d.Views.OrgByCluster(cluster)
-			for _, m := range d.Views.MembershipsOf(name) {
-				if kcp.ClusterOf(m) == cluster && m.DeletionTimestamp.IsZero() && org.Organization != nil {
-					rows = append(rows, v1alpha1.MembershipIndexEntry{OrgUUID: org.UUID(), WorkspaceUUID: tenancy.WorkspaceUUID(m), Role: m.Spec.Role})
-				}
-			}
-			return u, rows
-		},
-		Global: func(ref v1alpha1.APIExportRef) bool {
-			return slices.ContainsFunc(d.Views.CatalogEntriesOf(""), func(e *v1alpha1.CatalogEntry) bool {
-				return e.Spec.APIExport == ref && e.DeletionTimestamp.IsZero() && meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionSlugUnique)
-			})
-		},
-		Bindings: func(ctx context.Context, at string, f func(*rbacv1.ClusterRoleBinding)) error {
-			return rbac.Bindings.Each(ctx, at, v1alpha1.ManagedByLabel+"!="+v1alpha1.ManagedByHub, func(b *rbacv1.ClusterRoleBinding) error {
-				f(b)
-				return nil
-			})
-		},
-		Role: func(ctx context.Context, at, name string) (*rbacv1.ClusterRole, error) {
-			role, _, err := rbac.Roles.Find(ctx, at, name)
-			return role, err
-		},
-	}
-}
-
-func grantsOf(d reconciler.Deps) Grants {
-	rbac := d.Objects().RBAC
-	read := func(ctx context.Context, at, name string) ([]tenancy.RBAC, error) {
-		return readGrant(ctx, d, rbac, at, name)
-	}
-	return Grants{
-		Find: func(ctx context.Context, at, name string) ([]tenancy.RBAC, error) {
-			if _, ok := d.Views.WorkspaceKeyOf(at); !ok || controller.Forced(ctx) {
-				return read(ctx, at, name)
-			}
-			role, hasRole := rbac.Roles.Get(at, name)
-			binding, hasBinding := rbac.Bindings.Get(at, name)
-			return found(role, hasRole, binding, hasBinding), nil
-		},
-		Read: read,
-		Keep: rbac.Keep,
-		List: func(ctx context.Context, at string) (names []string, err error) {
-			err = rbac.Bindings.Each(ctx, at, v1alpha1.ManagedByLabel+"="+v1alpha1.ManagedByHub, func(b *rbacv1.ClusterRoleBinding) error {
-				names = append(names, b.Name)
-				return nil
-			})
-			return names, err
-		},
-	}
-}
-
-// found returns the objects of a grant that exist.
-func found(role *rbacv1.ClusterRole, hasRole bool, binding *rbacv1.ClusterRoleBinding, hasBinding bool) (held []tenancy.RBAC) {
-	if hasRole {
-		held = append(held, role)
-	}
-	if hasBinding {
-		held = append(held, binding)
-	}
-	return held
-}
-
-// readGrant reads a role and a binding from kcp. There are none if the workspace is gone.
-func readGrant(ctx context.Context, d reconciler.Deps, rbac objects.RBAC, at, name string) ([]tenancy.RBAC, error) {
-	role, err := d.Clients.ClusterRoles(at).Get(ctx, name, metav1.GetOptions{})
-	hasRole := err == nil
-	if err != nil {
-		if !apierrors.IsNotFound(err) {
-			return nil, err
-		}
-		if gone, err := workspaceGone(ctx, d, at, err); gone || err != nil {
-			return nil, err
-		}
-	}
-	binding, hasBinding, err := rbac.Bindings.Find(ctx, at, name)
-	return found(role, hasRole, binding, hasBinding), err
 }

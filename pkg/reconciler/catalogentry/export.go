@@ -5,10 +5,12 @@ import (
 	"time"
 
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/objects"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -19,10 +21,18 @@ const identityDelay = time.Second
 // export reads the APIExport of an entry into its status. Nothing reports changes of an export,
 // so it is read every minute.
 type export struct {
-	locations
 	leftovers
-	find func(ctx context.Context, at, name string) (*kcpapisv1alpha2.APIExport, Absence, error)
+	exports objects.Repository[*kcpapisv1alpha2.APIExport]
 }
+
+// absence says why there is no APIExport. It is empty if there is one.
+type absence string
+
+const (
+	exportGone        absence = "its workspace has no APIExport of that name any more"
+	workspaceGone     absence = "its workspace does not exist any more"
+	workspaceInactive absence = "kcp does not serve its workspace, which is deactivated or being deleted"
+)
 
 func (*export) Condition() string { return v1alpha1.ConditionExportFound }
 
@@ -37,14 +47,14 @@ func (s *export) Reconcile(ctx context.Context, e *v1alpha1.CatalogEntry) (contr
 		result.Message = about(e, at.problem)
 		return result, nil
 	}
-	found, absence, err := s.find(ctx, at.at, e.Spec.APIExport.Name)
+	found, none, err := s.find(ctx, at.at, e.Spec.APIExport.Name)
 	if err != nil {
 		return result, err
 	}
 	known := e.Status.Export
 	switch {
-	case absence != "":
-		result.Message = about(e, string(absence))
+	case none != "":
+		result.Message = about(e, string(none))
 	case !found.DeletionTimestamp.IsZero():
 		result.Message = about(e, "it is being deleted")
 	case found.Status.IdentityHash == "":
@@ -62,6 +72,27 @@ func (s *export) Reconcile(ctx context.Context, e *v1alpha1.CatalogEntry) (contr
 		}
 	}
 	return result, nil
+}
+
+// find reads an APIExport from kcp. at is the path or the logical cluster of its workspace.
+func (s *export) find(ctx context.Context, at, name string) (*kcpapisv1alpha2.APIExport, absence, error) {
+	found, err := s.exports.Read(ctx, at, name)
+	switch {
+	case err == nil:
+		return found, "", nil
+	case apierrors.IsForbidden(err):
+		return nil, workspaceInactive, nil
+	case !apierrors.IsNotFound(err):
+		return nil, "", err
+	}
+	gone, err := s.gone(ctx, at, err)
+	switch {
+	case err != nil:
+		return nil, "", err
+	case gone:
+		return nil, workspaceGone, nil
+	}
+	return nil, exportGone, nil
 }
 
 // about is a sentence about the export of an entry.

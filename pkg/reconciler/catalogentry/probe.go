@@ -38,7 +38,7 @@ const unreachable = "the server of the provider is not reachable: it must answer
 
 // probes remembers the last probe of each server. A restart forgets all.
 type probes struct {
-	get func(controller.Key) (*v1alpha1.CatalogEntry, bool)
+	get func(cluster, name string) (*v1alpha1.CatalogEntry, bool)
 	// probe says, for the log, why a server is not reachable.
 	probe func(ctx context.Context, url string) error
 	// changed are called when a probe has another result than the one before.
@@ -71,6 +71,8 @@ func (l *load) at(now time.Time) time.Duration {
 // onChange subscribes to other results than those before, until the probes begin.
 func (p *probes) onChange(f func(controller.Key)) { p.changed = append(p.changed, f) }
 
+// last returns what the last probe found wrong, which is empty if the server answers; ok is false if
+// there was no probe yet.
 func (p *probes) last(key controller.Key) (problem string, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,7 +82,7 @@ func (p *probes) last(key controller.Key) (problem string, ok bool) {
 
 // reconcile probes the server of one entry, and asks for the next probe.
 func (p *probes) reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
-	e, ok := p.get(key)
+	e, ok := p.get(key.Cluster, key.Name)
 	if !ok || e.Spec.Backend == nil || !e.DeletionTimestamp.IsZero() {
 		p.mu.Lock()
 		defer p.mu.Unlock()

@@ -29,7 +29,7 @@ func TestProbes_rememberTheLastResult(t *testing.T) {
 	key, held := controller.Key{Cluster: "c", Name: "e"}, entryWithBackend("https://example.com")
 	problem, changes := errors.New("silent"), 0
 	p := &probes{
-		get: func(controller.Key) (*v1alpha1.CatalogEntry, bool) { return held, held != nil },
+		get: func(string, string) (*v1alpha1.CatalogEntry, bool) { return held, held != nil },
 		probe: func(_ context.Context, url string) error {
 			require.Equal(t, "https://example.com", url)
 			return problem
@@ -77,7 +77,7 @@ func TestProbes_rememberTheLastResult(t *testing.T) {
 func slowProbes(now clock.PassiveClock) (p *probes, began chan struct{}, end chan struct{}) {
 	began, end = make(chan struct{}, proberWorkers), make(chan struct{})
 	return &probes{
-		get: func(controller.Key) (*v1alpha1.CatalogEntry, bool) { return entryWithBackend("https://slow"), true },
+		get: func(string, string) (*v1alpha1.CatalogEntry, bool) { return entryWithBackend("https://slow"), true },
 		probe: func(context.Context, string) error {
 			began <- struct{}{}
 			<-end

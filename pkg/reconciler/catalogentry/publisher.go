@@ -3,33 +3,25 @@ package catalogentry
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/objects"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
-
-// Rights reads from kcp who may bind an export.
-type Rights struct {
-	// User finds a User by name, and the rows of their Memberships in a logical cluster.
-	User func(name, cluster string) (*v1alpha1.User, []v1alpha1.MembershipIndexEntry)
-	// Global reports whether a Global entry offers an export to everybody.
-	Global func(v1alpha1.APIExportRef) bool
-	// Bindings calls f with the ClusterRoleBindings in a workspace that are not the hub's.
-	Bindings func(ctx context.Context, at string, f func(*rbacv1.ClusterRoleBinding)) error
-	// Role reads a ClusterRole, or nil if there is none.
-	Role func(ctx context.Context, at, name string) (*rbacv1.ClusterRole, error)
-}
 
 // publisher asks whether the person who published an entry may bind its export. The grants of the
 // hub do not count: the entry would vouch for itself otherwise, and two entries for each other. A
 // SubjectAccessReview cannot leave them out, so the RBAC of the workspace of the export is read.
 type publisher struct {
 	locations
-	rights Rights
+	people  People
+	catalog Catalog
+	rbac    objects.RBAC
 }
 
 func (*publisher) Condition() string { return v1alpha1.ConditionPublisherMayBind }
@@ -46,7 +38,8 @@ func (s *publisher) Reconcile(ctx context.Context, e *v1alpha1.CatalogEntry) (co
 	p := tenancy.Publisher{Org: *org, Entry: e, Workspace: at.workspace, Granted: meta.IsStatusConditionTrue(e.Status.Conditions, s.Condition())}
 	by := e.Spec.PublishedBy
 	if by != nil && by.User != nil {
-		p.User, p.Rows = s.rights.User(by.User.Name, clusterOf(e))
+		p.User, _ = s.people.ByName(by.User.Name)
+		p.Rows = s.rows(*org, by.User.Name)
 	}
 	if problem := p.Problem(); problem != "" {
 		return controller.Result{Message: problem, Reason: v1alpha1.ReasonRightEnded}, nil
@@ -56,7 +49,7 @@ func (s *publisher) Reconcile(ctx context.Context, e *v1alpha1.CatalogEntry) (co
 		return controller.Result{Note: "the platform published it"}, nil
 	case at.workspace != "":
 		return controller.Result{Note: "its publisher is an admin of the workspace that has the export"}, nil
-	case s.rights.Global(e.Spec.APIExport):
+	case s.global(e.Spec.APIExport):
 		return controller.Result{Note: "a global entry lets everybody bind the export"}, nil
 	case !meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionExportFound):
 		return s.last(e), nil
@@ -71,6 +64,25 @@ func (s *publisher) Reconcile(ctx context.Context, e *v1alpha1.CatalogEntry) (co
 			", bind the export; rights that come through a group of the identity provider and through this catalog do not count; ask the provider for the right"}, nil
 	}
 	return controller.Result{}, nil
+}
+
+// rows are those of the Memberships of a User in an Organization.
+func (s *publisher) rows(org tenancy.Org, user string) (rows []v1alpha1.MembershipIndexEntry) {
+	for _, m := range s.people.MembershipsOf(user) {
+		if clusterOf(m) == org.ClusterID && m.DeletionTimestamp.IsZero() {
+			row := v1alpha1.MembershipIndexEntry{OrgUUID: org.UUID(), WorkspaceUUID: tenancy.WorkspaceUUID(m), Role: m.Spec.Role}
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// global reports whether a Global entry offers an export to everybody.
+func (s *publisher) global(ref v1alpha1.APIExportRef) bool {
+	return slices.ContainsFunc(s.catalog.CatalogEntriesOf(""), func(e *v1alpha1.CatalogEntry) bool {
+		return e.Spec.APIExport == ref && e.DeletionTimestamp.IsZero() &&
+			meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionSlugUnique)
+	})
 }
 
 // last returns what was found out at the last pass.
@@ -91,16 +103,18 @@ func (s *publisher) mayBind(ctx context.Context, at, identity, export string) (b
 		return false, nil
 	}
 	roles := map[string]bool{}
-	err := s.rights.Bindings(ctx, at, func(b *rbacv1.ClusterRoleBinding) {
+	others := v1alpha1.ManagedByLabel + "!=" + v1alpha1.ManagedByHub
+	err := s.rbac.Bindings.Each(ctx, at, others, func(b *rbacv1.ClusterRoleBinding) error {
 		if _, _, ours := tenancy.ParseCatalogGrantName(b.Name); !ours && tenancy.BindsPerson(b, identity) {
 			roles[b.RoleRef.Name] = true
 		}
+		return nil
 	})
 	if err != nil {
 		return false, err
 	}
 	for name := range roles {
-		role, err := s.rights.Role(ctx, at, name)
+		role, _, err := s.rbac.Roles.Find(ctx, at, name)
 		if err != nil {
 			return false, err
 		}

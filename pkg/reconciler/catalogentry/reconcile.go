@@ -11,6 +11,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/objects"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -21,102 +22,80 @@ func jittered() time.Duration { return wait.Jitter(interval, 0.2) }
 
 // Config is what the steps are made of. No step gets all of it.
 type Config struct {
+	objects.Objects
+	// Exports are the APIExports of providers and of child Workspaces. No cache has them.
+	Exports objects.Repository[*kcpapisv1alpha2.APIExport]
 	Tree    tenancy.Tree
 	Clock   clock.PassiveClock
-	Entries Entries
-	Cache   Cache
-	// FindExport reads an APIExport from kcp. at is the path or the logical cluster of its workspace.
-	FindExport func(ctx context.Context, at, name string) (*kcpapisv1alpha2.APIExport, Absence, error)
-	Rights     Rights
-	Grants     Grants
-	Probes     Probes
+	// ProvidersCluster is the logical cluster of Global entries and of the workspaces of providers.
+	ProvidersCluster string
+
+	Views Views
+	// Probes has the last probes of servers, and Probe asks for one.
+	Probes *probes
+	Probe  func(controller.Key)
 }
 
-// Entries reads and writes CatalogEntries.
-type Entries struct {
-	Get   func(controller.Key) (*v1alpha1.CatalogEntry, bool)
-	Patch func(ctx context.Context, key controller.Key, patch []byte, subresource string) error
+// Views are the caches beside those of the repositories.
+type Views interface {
+	Places
+	People
+	Catalog
 }
 
-// Cache reads from the views.
-type Cache struct {
-	// Organization returns the Organization that entries of a logical cluster belong to, or nil for
-	// Global entries. ok is false if it knows neither. inGrace is true if the Organization is
-	// deactivated.
-	Organization func(cluster string) (org *tenancy.Org, inGrace, ok bool)
-	Workspace    func(org, workspace string) (tenancy.Workspace, bool)
-	// Clash returns the entry that is in the way of an entry of the Organization, and the
-	// Organization of that one. An empty UUID stands for Global entries.
-	Clash func(org string, e *v1alpha1.CatalogEntry) (other *v1alpha1.CatalogEntry, in string, ok bool)
-	// Audience returns the subjects who may bind the exports of entries of an Organization.
-	Audience func(tenancy.Org) []rbacv1.Subject
-	// Granted returns the logical clusters of the Workspaces that have a grant for an entry.
-	Granted func(controller.Key) []string
+// Places are the cached Organizations and Workspaces.
+type Places interface {
+	OrgByCluster(cluster string) (tenancy.Org, bool)
+	Workspace(org, workspace string) (tenancy.Workspace, bool)
+	Workspaces(org string) []tenancy.Workspace
 }
 
-// Absence says why there is no APIExport. It is empty if there is one.
-type Absence string
-
-// The values of Absence.
-const (
-	ExportGone        Absence = "its workspace has no APIExport of that name any more"
-	WorkspaceGone     Absence = "its workspace does not exist any more"
-	WorkspaceInactive Absence = "kcp does not serve its workspace, which is deactivated or being deleted"
-)
-
-// Grants reads and writes the grants of entries. at is the path or the logical cluster of the workspace
-// of the export.
-type Grants struct {
-	// Find returns the role and the binding of a name, from the cache where that has them. Read reads
-	// them from kcp.
-	Find, Read func(ctx context.Context, at, name string) ([]tenancy.RBAC, error)
-	// Keep turns the held objects into the wanted ones.
-	Keep func(ctx context.Context, at string, held, wanted []tenancy.RBAC) error
-	// List returns the names of the bindings of all grants in kcp.
-	List func(ctx context.Context, at string) (names []string, err error)
+// People are the cached Users, and their Memberships, of which they return the living ones.
+type People interface {
+	ByName(user string) (*v1alpha1.User, bool)
+	MembershipsIn(orgCluster string) []*v1alpha1.Membership
+	MembershipsOf(user string) []*v1alpha1.Membership
 }
 
-func (g Grants) remove(ctx context.Context, at, name string) error {
-	held, err := g.Read(ctx, at, name)
-	if err != nil {
-		return err
-	}
-	return g.Keep(ctx, at, held, nil)
-}
-
-// Probes tells what is known of the server of an entry.
-type Probes struct {
-	// Last returns what the last probe found wrong, which is empty if the server answers; ok is
-	// false if there was no probe yet.
-	Last func(controller.Key) (problem string, ok bool)
-	// Begin asks for a probe.
-	Begin func(controller.Key)
+// Catalog are the cached CatalogEntries of all Organizations and the Global ones.
+type Catalog interface {
+	CatalogEntry(cluster, name string) (*v1alpha1.CatalogEntry, bool)
+	// CatalogEntriesOf returns the entries of an Organization. An empty UUID stands for Global
+	// entries, here and below.
+	CatalogEntriesOf(org string) []*v1alpha1.CatalogEntry
+	// CatalogClash returns the entry that is in the way of an entry of the Organization, and the
+	// Organization of that one.
+	CatalogClash(org string, e *v1alpha1.CatalogEntry) (other *v1alpha1.CatalogEntry, in string, ok bool)
 }
 
 // New returns the reconciler.
 func New(c Config) controller.Func {
-	at := locations{tree: c.Tree, org: c.Cache.Organization, child: c.Cache.Workspace}
-	left := leftovers{entries: c.Entries, grants: c.Grants, granted: c.Cache.Granted}
+	get := func(key controller.Key) (*v1alpha1.CatalogEntry, bool) {
+		return c.Views.CatalogEntry(key.Cluster, key.Name)
+	}
+	at := locations{tree: c.Tree, providers: c.ProvidersCluster, places: c.Views, workspaces: c.Workspaces}
+	held := grants{locations: at, rbac: c.RBAC}
+	left := leftovers{grants: held, catalog: c.Views}
 	steps := controller.Reconcile(controller.Kind[*v1alpha1.CatalogEntry]{
-		Get:         c.Entries.Get,
+		Get:         get,
 		Copy:        (*v1alpha1.CatalogEntry).DeepCopy,
 		Status:      func(e *v1alpha1.CatalogEntry) *v1alpha1.CommonStatus { return &e.Status.CommonStatus },
-		Patch:       c.Entries.Patch,
+		Patch:       c.Entries.Commit,
 		Clock:       c.Clock,
 		Informative: []string{v1alpha1.ConditionBackendReachable},
 	},
-		&scope{locations: at, clash: c.Cache.Clash, grants: c.Grants, clock: c.Clock},
-		&export{locations: at, find: c.FindExport, leftovers: left},
-		&publisher{locations: at, rights: c.Rights},
-		&grant{locations: at, audience: c.Cache.Audience, grants: c.Grants},
-		&backend{probes: c.Probes},
+		&scope{grants: held, catalog: c.Views, clock: c.Clock},
+		&export{leftovers: left, exports: c.Exports},
+		&publisher{locations: at, people: c.Views, catalog: c.Views, rbac: c.RBAC},
+		&grant{grants: held, people: c.Views, bots: c.Bots},
+		&backend{probes: c.Probes, begin: c.Probe},
 	)
 	return func(ctx context.Context, key controller.Key) (controller.Result, error) {
-		e, ok := c.Entries.Get(key)
+		e, ok := get(key)
 		if !ok {
 			return controller.Result{}, left.sweep(ctx, key)
 		}
-		if org, inGrace, _ := c.Cache.Organization(key.Cluster); inGrace {
+		if org, err := at.organization(e); err == nil && org != nil && org.Deactivated() {
 			return controller.Result{}, left.withdraw(ctx, at.where(org, e), e)
 		}
 		return steps(ctx, key)
@@ -125,16 +104,25 @@ func New(c Config) controller.Func {
 
 // leftovers removes grants of which nobody else takes care.
 type leftovers struct {
-	entries Entries
-	grants  Grants
-	granted func(controller.Key) []string
+	grants
+	catalog Catalog
 }
 
 // sweep removes the grants that an entry left behind in Workspaces that took no writes when it
 // was deleted.
 func (l leftovers) sweep(ctx context.Context, key controller.Key) error {
-	for _, cluster := range l.granted(key) {
-		if err := l.grants.remove(ctx, cluster, tenancy.CatalogGrantName(key.Cluster, key.Name)); err != nil {
+	org, ok := l.places.OrgByCluster(key.Cluster)
+	if !ok || org.Organization == nil || org.Deleted() {
+		return nil
+	}
+	name := tenancy.CatalogGrantName(key.Cluster, key.Name)
+	for _, ws := range l.places.Workspaces(org.UUID()) {
+		_, role := l.rbac.Roles.Get(ws.ClusterID, name)
+		_, binding := l.rbac.Bindings.Get(ws.ClusterID, name)
+		if !role && !binding || ws.Deleted() || !ws.KCPReady {
+			continue
+		}
+		if err := l.remove(ctx, ws.ClusterID, name); err != nil {
 			return err
 		}
 	}
@@ -144,19 +132,23 @@ func (l leftovers) sweep(ctx context.Context, key controller.Key) error {
 // tidy removes the grants in the workspace of a provider of entries that do not exist. They were
 // deleted while the workspace was deactivated.
 func (l leftovers) tidy(ctx context.Context, at string) error {
-	names, err := l.grants.List(ctx, at)
+	var left []string
+	ours := v1alpha1.ManagedByLabel + "=" + v1alpha1.ManagedByHub
+	err := l.rbac.Bindings.Each(ctx, at, ours, func(b *rbacv1.ClusterRoleBinding) error {
+		cluster, entry, ok := tenancy.ParseCatalogGrantName(b.Name)
+		if !ok {
+			return nil
+		}
+		if _, ok := l.catalog.CatalogEntry(cluster, entry); !ok {
+			left = append(left, b.Name)
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		cluster, entry, ok := tenancy.ParseCatalogGrantName(name)
-		if !ok {
-			continue
-		}
-		if _, ok := l.entries.Get(controller.Key{Cluster: cluster, Name: entry}); ok {
-			continue
-		}
-		if err := l.grants.remove(ctx, at, name); err != nil {
+	for _, name := range left {
+		if err := l.remove(ctx, at, name); err != nil {
 			return err
 		}
 	}
@@ -169,5 +161,5 @@ func (l leftovers) withdraw(ctx context.Context, at location, e *v1alpha1.Catalo
 	if at.workspace != "" || at.problem != "" {
 		return nil
 	}
-	return l.grants.remove(ctx, at.at, grantName(e))
+	return l.remove(ctx, at.at, grantName(e))
 }

@@ -1,4 +1,4 @@
-package catalogentry_test
+package catalogentry
 
 import (
 	"fmt"
@@ -8,21 +8,24 @@ import (
 	"time"
 
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
+	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
-	"github.com/faroshq/kedge-hub/pkg/reconciler/catalogentry"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/test/doubles/kcpfake"
 )
 
 func TestEntry_becomesReady(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
-	after := w.converged(t)
+	w := newWorld(t)
+	after := w.converged()
 	require.Equal(t, v1alpha1.PhaseReady, w.entry.Status.Phase, "%v", w.entry.Status.Conditions)
 	require.Equal(t, v1alpha1.CatalogOrg, w.entry.Status.Scope)
 	require.Equal(t, &v1alpha1.CatalogExport{
@@ -32,41 +35,43 @@ func TestEntry_becomesReady(t *testing.T) {
 			{Resource: "configmaps", Verbs: []string{"get"}}, {Resource: "secrets", Verbs: []string{"get"}, Dangerous: true},
 		},
 	}, w.entry.Status.Export)
-	require.Equal(t, []string{"alice"}, w.bound())
+	require.Equal(t, []string{"oidc:alice"}, w.bound())
 	require.Positive(t, after)
 	require.Less(t, after, 2*time.Minute)
 	require.Contains(t, w.entry.Finalizers, v1alpha1.CascadeFinalizer)
 
-	w.Did = nil
-	w.converged(t)
-	require.Equal(t, []string{"find export"}, w.Did, "nothing to write")
+	w.ForgetRequests()
+	w.converged()
+	require.Equal(t, w.reads(), w.requests(), "nothing to write")
 }
 
 func TestEntry_tellsWhomItHasNoRoomFor(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
-	w.audience = nil
-	for i := range 20000 {
-		w.audience = append(w.audience, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: fmt.Sprintf("person-%05d", i)})
+	w := newWorld(t)
+	w.alice(tenancy.NewMembership("alice", "", v1alpha1.RoleMember))
+	for i := range 200 {
+		w.admin(fmt.Sprintf("%03d", i) + strings.Repeat("x", 6000))
 	}
-	w.converged(t)
+	w.converged()
 	c := w.condition(v1alpha1.ConditionGrantReady)
 	require.Equal(t, metav1.ConditionFalse, c.Status)
 	bound := len(w.bound())
 	require.Positive(t, bound)
-	require.Contains(t, c.Message, fmt.Sprintf("%d of 20000 ", 20000-bound))
+	require.Contains(t, c.Message, fmt.Sprintf("%d of 200 ", 200-bound))
 }
 
 func TestEntry_hasTheFinalizerBeforeTheGrant(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
-	w.Fails = 1
-	_, err := w.converge(t)
-	require.ErrorIs(t, err, kcptest.ErrDown)
+	w := newWorld(t)
+	w.Break(1, false)
+	_, err := w.converge()
+	require.ErrorContains(t, err, kcpfake.Broken)
 	require.Empty(t, w.bound())
-	w.converged(t)
-	require.Equal(t, "patch ", w.Did[0])
-	require.Equal(t, []string{"alice"}, w.bound())
+	w.ForgetRequests()
+	w.converged()
+	require.Equal(t, "patch catalogentries/"+w.key.Name+" in org1", w.Did()[0])
+	require.Contains(t, string(w.Writes()[0].Body), v1alpha1.CascadeFinalizer)
+	require.Equal(t, []string{"oidc:alice"}, w.bound())
 }
 
 func TestEntry_isGrantedToItsAudience(t *testing.T) {
@@ -77,25 +82,28 @@ func TestEntry_isGrantedToItsAudience(t *testing.T) {
 		bound  []string
 		at     string
 	}{
-		"of an organization, from a provider": {func(*world) {}, v1alpha1.CatalogOrg, []string{"alice"}, provider},
+		"of an organization, from a provider": {func(*world) {}, v1alpha1.CatalogOrg, []string{"oidc:alice"}, provider},
 		"of an organization, from its workspace": {func(w *world) {
-			w.entry.Spec.APIExport.Path = ownPath
-		}, v1alpha1.CatalogOrg, []string{"alice"}, "ws1"},
-		"of a personal organization": {func(w *world) { w.org.Spec.Personal = true }, v1alpha1.CatalogPersonal, []string{"alice"}, provider},
-		"global":                     {func(w *world) { w.org = nil }, v1alpha1.CatalogGlobal, []string{"system:authenticated"}, provider},
-		"without an audience":        {func(w *world) { w.audience = nil }, v1alpha1.CatalogOrg, []string{}, provider},
+			w.at(ownPath)
+		}, v1alpha1.CatalogOrg, []string{"oidc:alice"}, "ws1"},
+		"of a personal organization": {func(w *world) {
+			w.organization(func(o *v1alpha1.Organization) { o.Spec.Personal = true })
+		}, v1alpha1.CatalogPersonal, []string{"oidc:alice"}, provider},
+		"global": {(*world).globally, v1alpha1.CatalogGlobal, []string{"system:authenticated"}, provider},
+		"without an audience": {func(w *world) {
+			w.alice(tenancy.NewMembership("alice", "", v1alpha1.RoleMember))
+		}, v1alpha1.CatalogOrg, []string{}, provider},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld()
+			w := newWorld(t)
 			test.change(w)
-			w.converged(t)
+			w.converged()
 			require.Equal(t, v1alpha1.PhaseReady, w.entry.Status.Phase, "%v", w.entry.Status.Conditions)
 			require.Equal(t, test.scope, w.entry.Status.Scope)
 			require.Equal(t, test.bound, w.bound())
-			if len(test.bound) > 0 {
-				require.Contains(t, w.bindings, test.at+"|"+tenancy.CatalogGrantName("org1", w.entry.Name))
-			}
+			_, ok := w.Caches.ClusterRoleBindings.Get(test.at, tenancy.CatalogGrantName(w.key.Cluster, w.entry.Name))
+			require.Equal(t, len(test.bound) > 0, ok)
 		})
 	}
 }
@@ -103,31 +111,30 @@ func TestEntry_isGrantedToItsAudience(t *testing.T) {
 // An Organization that is not in the cache does not make its entries Global.
 func TestEntry_ofAnUnknownOrgIsGrantedToNobody(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
-	w.org, w.unknown = nil, true
-	_, err := w.converge(t)
-	require.ErrorIs(t, err, controller.ErrRetry)
+	w := newWorld(t)
+	w.Remove(kcptest.Orgs, tenancy.NewOrganization(orgUUID, "", ""))
+	require.ErrorIs(t, w.pass(), controller.ErrRetry)
 	require.Empty(t, w.bound())
 	require.Empty(t, w.entry.Status.Scope)
-	w.unknown = false
-	w.converged(t)
-	require.Equal(t, []string{"system:authenticated"}, w.bound(), "the control")
+	w.Put(kcptest.Orgs, tenancy.NewOrganization(orgUUID, "Acme", "alice"))
+	w.converged()
+	require.Equal(t, []string{"oidc:alice"}, w.bound(), "the control")
 }
 
 func TestEntry_grantFollowsItsAudience(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
-	w.converged(t)
-	w.audience = append(w.audience, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "bob"})
-	w.converged(t)
-	require.Equal(t, []string{"alice", "bob"}, w.bound())
-	w.audience = w.audience[1:]
-	w.converged(t)
-	require.Equal(t, []string{"bob"}, w.bound())
-	w.audience = nil
-	w.converged(t)
+	w := newWorld(t)
+	w.converged()
+	w.admin("bob")
+	w.converged()
+	require.Equal(t, []string{"oidc:alice", "oidc:bob"}, w.bound())
+	w.alice(tenancy.NewMembership("alice", "", v1alpha1.RoleMember))
+	w.converged()
+	require.Equal(t, []string{"oidc:bob"}, w.bound())
+	w.Remove(kcptest.Users, person("bob"))
+	w.converged()
 	require.Empty(t, w.bound())
-	require.Empty(t, w.roles)
+	require.Empty(t, w.roles())
 }
 
 func TestEntry_grantIsRestored(t *testing.T) {
@@ -141,16 +148,24 @@ func TestEntry_grantIsRestored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld()
-			w.converged(t)
-			at := provider + "|" + tenancy.CatalogGrantName("org1", w.entry.Name)
-			role, binding := w.roles[at].DeepCopy(), w.bindings[at].DeepCopy()
-			tamper(w.roles[at], w.bindings[at])
-			w.converged(t)
-			require.Equal(t, role, w.roles[at])
-			require.Equal(t, binding, w.bindings[at])
+			w := newWorld(t)
+			w.converged()
+			role, binding := w.roles()[0], w.bindings()[0]
+			tampered, bound := role.DeepCopy(), binding.DeepCopy()
+			tamper(tampered, bound)
+			w.Put(provider, tampered)
+			w.Put(provider, bound)
+			w.converged()
+			require.Equal(t, unversioned(role), unversioned(w.roles()[0]))
+			require.Equal(t, unversioned(binding), unversioned(w.bindings()[0]))
 		})
 	}
+}
+
+func unversioned[T kcp.Object](o T) T {
+	o.SetResourceVersion("")
+	o.SetGeneration(0)
+	return o
 }
 
 // Everything that keeps an entry from being enabled withholds the grant, too. It is back when
@@ -158,65 +173,71 @@ func TestEntry_grantIsRestored(t *testing.T) {
 func TestEntry_thatCannotBeEnabledHasNoGrant(t *testing.T) {
 	t.Parallel()
 	now := metav1.Now()
+	other := func() *v1alpha1.CatalogEntry {
+		e := &v1alpha1.CatalogEntry{Spec: v1alpha1.CatalogEntrySpec{Slug: "widgets"}}
+		e.Name, e.CreationTimestamp = "other", metav1.Unix(1, 0)
+		return e
+	}
+	export := func(edit func(*kcpapisv1alpha2.APIExport)) func(*world) { return func(w *world) { w.export(edit) } }
+	identity := func(hash string) func(*world) {
+		return export(func(x *kcpapisv1alpha2.APIExport) { x.Status.IdentityHash = hash })
+	}
 	for name, test := range map[string]struct {
 		change, undo func(*world)
 		condition    string
 		message      string
 	}{
 		"an older entry with the slug": {
-			func(w *world) { w.other, w.otherIn = &v1alpha1.CatalogEntry{}, "o2" }, func(w *world) { w.other = nil },
-			v1alpha1.ConditionSlugUnique, "an entry of organization o2",
+			func(w *world) { w.Put("org1", other()) }, func(w *world) { w.Remove("org1", other()) },
+			v1alpha1.ConditionSlugUnique, "an entry of organization " + orgUUID,
 		},
 		"an older global entry with the slug": {
-			func(w *world) { w.other = &v1alpha1.CatalogEntry{} }, func(w *world) { w.other = nil },
+			func(w *world) { w.Put(providers, other()) }, func(w *world) { w.Remove(providers, other()) },
 			v1alpha1.ConditionSlugUnique, "a global entry",
 		},
 		"the export is gone": {
-			func(w *world) { w.absence = catalogentry.ExportGone }, func(w *world) { w.absence = "" },
+			func(w *world) { w.Remove(provider, apiExport()) }, (*world).provide,
 			v1alpha1.ConditionExportFound, "no APIExport of that name",
 		},
 		"the workspace is gone": {
-			func(w *world) { w.absence = catalogentry.WorkspaceGone }, func(w *world) { w.absence = "" },
-			v1alpha1.ConditionExportFound, "its workspace does not exist any more",
+			(*world).vanish, (*world).provide, v1alpha1.ConditionExportFound, "its workspace does not exist any more",
 		},
 		"the export is being deleted": {
-			func(w *world) { w.export.DeletionTimestamp = &now }, func(w *world) { w.export.DeletionTimestamp = nil },
+			export(func(x *kcpapisv1alpha2.APIExport) { x.DeletionTimestamp = &now }),
+			export(func(x *kcpapisv1alpha2.APIExport) { x.DeletionTimestamp = nil }),
 			v1alpha1.ConditionExportFound, "it is being deleted",
 		},
 		"the export was replaced": {
-			func(w *world) { w.export.Status.IdentityHash = "another" }, func(w *world) { w.export.Status.IdentityHash = "hash" },
-			v1alpha1.ConditionExportFound, "with another identity",
+			identity("another"), identity("hash"), v1alpha1.ConditionExportFound, "with another identity",
 		},
 		"the export is too large": {
-			func(w *world) {
+			export(func(x *kcpapisv1alpha2.APIExport) {
 				claim := kcpapisv1alpha2.PermissionClaim{GroupResource: kcpapisv1alpha2.GroupResource{Resource: strings.Repeat("a", 1000)}}
-				w.export.Spec.PermissionClaims = slices.Repeat([]kcpapisv1alpha2.PermissionClaim{claim}, 70)
-			},
-			func(w *world) { w.export.Spec.PermissionClaims = newWorld().export.Spec.PermissionClaims },
-			v1alpha1.ConditionExportFound, "more resources and permission claims",
+				x.Spec.PermissionClaims = slices.Repeat([]kcpapisv1alpha2.PermissionClaim{claim}, 70)
+			}),
+			(*world).provide, v1alpha1.ConditionExportFound, "more resources and permission claims",
 		},
 		"the export has no identity yet": {
-			func(w *world) { w.export.Status.IdentityHash = "" }, func(w *world) { w.export.Status.IdentityHash = "hash" },
-			v1alpha1.ConditionExportFound, "an identity",
+			identity(""), identity("hash"), v1alpha1.ConditionExportFound, "an identity",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld()
-			w.converged(t)
-			require.Equal(t, []string{"alice"}, w.bound())
+			w := newWorld(t)
+			w.converged()
+			require.Equal(t, []string{"oidc:alice"}, w.bound())
 			held := w.entry.Status.Export
 			test.change(w)
-			require.Positive(t, w.converged(t), "it is looked at again")
+			require.Positive(t, w.converged(), "it is looked at again")
 			require.Equal(t, v1alpha1.PhaseProgressing, w.entry.Status.Phase)
 			require.Contains(t, w.condition(test.condition).Message, test.message)
 			require.Equal(t, metav1.ConditionFalse, w.condition(test.condition).Status)
 			require.Empty(t, w.bound())
 			require.Equal(t, held, w.entry.Status.Export)
 			test.undo(w)
-			w.converged(t)
+			w.converged()
 			require.Equal(t, v1alpha1.PhaseReady, w.entry.Status.Phase)
-			require.Equal(t, []string{"alice"}, w.bound())
+			require.Equal(t, []string{"oidc:alice"}, w.bound())
 		})
 	}
 }
@@ -227,28 +248,45 @@ func TestEntry_namesOnlyExportsThatItMay(t *testing.T) {
 		change  func(*world)
 		message string
 	}{
-		"the hub's own export":         {func(w *world) { w.entry.Spec.APIExport.Name = tenancy.ExportTenancy }, "of kcp or of the hub"},
-		"a path of the hub":            {func(w *world) { w.entry.Spec.APIExport.Path = "root:kedge:providers" }, "must be a workspace below"},
-		"a workspace of another org":   {func(w *world) { w.entry.Spec.APIExport.Path = "root:kedge:orgs:" + wsUUID + ":" + wsUUID }, "must be a workspace below"},
-		"a workspace, globally":        {func(w *world) { w.org, w.entry.Spec.APIExport.Path = nil, ownPath }, "must be a workspace below"},
-		"a workspace that is gone":     {func(w *world) { w.known, w.entry.Spec.APIExport.Path = false, ownPath }, "does not exist any more"},
-		"a soft-deleted workspace":     {func(w *world) { softDelete(w); w.entry.Spec.APIExport.Path = ownPath }, "undelete that"},
-		"a workspace that is not made": {func(w *world) { w.workspace.KCPReady, w.entry.Spec.APIExport.Path = false, ownPath }, "kcp is making"},
+		"the hub's own export": {func(w *world) {
+			w.change(func(e *v1alpha1.CatalogEntry) { e.Spec.APIExport.Name = tenancy.ExportTenancy })
+		}, "of kcp or of the hub"},
+		"a path of the hub": {func(w *world) { w.at("root:kedge:providers") }, "must be a workspace below"},
+		"a workspace of another org": {func(w *world) {
+			w.at("root:kedge:orgs:" + wsUUID + ":" + wsUUID)
+		}, "must be a workspace below"},
+		"a workspace, globally":        {func(w *world) { w.at(ownPath); w.globally() }, "must be a workspace below"},
+		"a workspace that is gone":     {func(w *world) { w.at(ownPath); removeWorkspace(w) }, "does not exist any more"},
+		"a soft-deleted workspace":     {func(w *world) { w.at(ownPath); softDelete(w) }, "undelete that"},
+		"a workspace that is not made": {func(w *world) { w.at(ownPath); unmake(w) }, "kcp is making"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld()
+			w := newWorld(t)
 			test.change(w)
-			w.converged(t)
+			w.converged()
 			require.Equal(t, v1alpha1.PhaseProgressing, w.entry.Status.Phase)
 			require.Contains(t, w.condition(v1alpha1.ConditionExportFound).Message, test.message)
 			require.Empty(t, w.bound())
-			require.NotContains(t, w.Did, "find export")
+			for _, r := range w.Requests() {
+				require.NotEqual(t, "apiexports", r.Resource)
+			}
 		})
 	}
 }
 
 func softDelete(w *world) {
-	now := metav1.NewTime(w.clock.Now())
-	w.workspace.DeletionRequestedAt = &now
+	w.workspace(func(ws *kcptenancyv1alpha1.Workspace) {
+		ws.Annotations[v1alpha1.DeletionRequestedAtAnnotation] = w.Clock.Now().UTC().Format(time.RFC3339)
+	})
+}
+
+func unmake(w *world) {
+	w.workspace(func(ws *kcptenancyv1alpha1.Workspace) {
+		ws.Status.Phase = kcpcorev1alpha1.LogicalClusterPhaseInitializing
+	})
+}
+
+func removeWorkspace(w *world) {
+	w.Remove("org1", &kcptenancyv1alpha1.Workspace{ObjectMeta: metav1.ObjectMeta{Name: wsUUID}})
 }

@@ -1,30 +1,28 @@
-package catalogentry_test
+package catalogentry
 
 import (
-	"strings"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
-	"github.com/faroshq/kedge-hub/pkg/reconciler/catalogentry"
-	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/test/doubles/kcpfake"
 )
 
 func TestEntry_thatIsDeletedLeavesNothing(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
-	w.converged(t)
+	w := newWorld(t)
+	w.converged()
 	w.deleted()
-	w.converged(t)
+	w.converged()
 	require.Nil(t, w.entry)
-	require.Empty(t, w.roles)
-	require.Empty(t, w.bindings)
+	require.Empty(t, w.roles())
+	require.Empty(t, w.bindings())
 }
 
 // Whichever call fails, and whether or not kcp carried it out, the entry is gone with its grant
@@ -32,39 +30,37 @@ func TestEntry_thatIsDeletedLeavesNothing(t *testing.T) {
 func TestEntry_removalGoesOnFromAnyStop(t *testing.T) {
 	t.Parallel()
 	for _, late := range []bool{false, true} {
-		for fails := 1; fails <= 2; fails++ {
-			w := newWorld()
-			w.converged(t)
+		for fails := 1; fails <= 3; fails++ {
+			w := newWorld(t)
+			w.converged()
 			w.deleted()
-			w.Made, w.Fails, w.Late = 0, fails, late
-			_, err := w.converge(t)
-			require.ErrorIs(t, err, kcptest.ErrDown)
-			w.converged(t)
+			w.Break(fails, late)
+			_, err := w.converge()
+			require.ErrorContains(t, err, kcpfake.Broken)
+			w.converged()
 			require.Nil(t, w.entry)
-			require.Empty(t, w.bindings)
+			require.Empty(t, w.bindings())
 		}
 	}
 }
 
 func TestEntry_removalWaitsForNoWorkspace(t *testing.T) {
 	t.Parallel()
-	for name, gone := range map[string]func(*world){
-		"soft-deleted": softDelete,
-		"removed":      func(w *world) { w.known = false },
-	} {
+	back := func(w *world) { w.PutWorkspace("org1", wsUUID, "ws1") }
+	for name, gone := range map[string]func(*world){"soft-deleted": softDelete, "removed": removeWorkspace} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld()
-			w.entry.Spec.APIExport.Path = ownPath
-			w.converged(t)
+			w := newWorld(t)
+			w.at(ownPath)
+			w.converged()
 			gone(w)
 			w.deleted()
-			w.converged(t)
+			w.converged()
 			require.Nil(t, w.entry)
 			// The workspace takes writes again, and the cache tells that it has a grant.
-			require.Equal(t, []string{"alice"}, w.bound())
-			w.granted = []string{"ws1"}
-			w.converged(t)
+			require.Equal(t, []string{"oidc:alice"}, w.bound())
+			back(w)
+			w.converged()
 			require.Empty(t, w.bound())
 		})
 	}
@@ -75,23 +71,23 @@ func TestEntry_removalWaitsForNoWorkspace(t *testing.T) {
 func TestEntry_removalWaitsForAnInactiveProvider(t *testing.T) {
 	t.Parallel()
 	for _, back := range []bool{true, false} {
-		w := newWorld()
-		w.converged(t)
-		w.refused = apierrors.NewForbidden(rbacv1.Resource("clusterroles"), "", nil)
+		w := newWorld(t)
+		w.converged()
+		w.deactivate(true)
 		w.deleted()
-		after := w.converged(t)
+		after := w.converged()
 		require.NotNil(t, w.entry)
 		require.Positive(t, after)
 		require.LessOrEqual(t, after, time.Minute)
 		require.Contains(t, w.condition(v1alpha1.ConditionSlugUnique).Message, "deactivated")
 		if back {
-			w.refused = nil
+			w.deactivate(false)
 		} else {
-			w.clock.SetTime(w.clock.Now().Add(time.Minute))
+			w.Clock.SetTime(w.Clock.Now().Add(time.Minute))
 		}
-		w.converged(t)
+		w.converged()
 		require.Nil(t, w.entry)
-		require.Equal(t, back, len(w.bindings) == 0)
+		require.Equal(t, back, len(w.bindings()) == 0)
 	}
 }
 
@@ -99,90 +95,99 @@ func TestEntry_removalWaitsForAnInactiveProvider(t *testing.T) {
 // with the first entry that finds its export there again.
 func TestEntry_removesLeftGrantsOfAProviderThatIsBack(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
-	w.converged(t)
-	w.absence = catalogentry.WorkspaceInactive
-	w.converged(t)
-	left := provider + "|" + tenancy.CatalogGrantName("org2", "left")
-	other := provider + "|kedge:workspace:viewer"
-	for _, key := range []string{left, other} {
-		w.bindings[key] = &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: strings.TrimPrefix(key, provider+"|")}}
+	w := newWorld(t)
+	w.converged()
+	w.deactivate(true)
+	w.converged()
+	left, other := &rbacv1.ClusterRoleBinding{}, &rbacv1.ClusterRoleBinding{}
+	left.Name, other.Name = tenancy.CatalogGrantName("org2", "left"), "kedge:workspace:viewer"
+	for _, b := range []*rbacv1.ClusterRoleBinding{left, other} {
+		b.Labels = map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByHub}
+		w.Put(provider, b)
 	}
-	w.converged(t)
-	require.Contains(t, w.bindings, left, "the workspace is deactivated")
-	w.absence = ""
-	w.converged(t)
-	require.NotContains(t, w.bindings, left)
-	require.Contains(t, w.bindings, other)
-	require.Equal(t, []string{"alice"}, w.bound())
-	w.Did = nil
-	w.converged(t)
-	require.Equal(t, []string{"find export"}, w.Did, "it does not look again while all is well")
+	w.converged()
+	require.True(t, w.Read(provider, left), "the workspace is deactivated")
+	w.deactivate(false)
+	w.converged()
+	require.False(t, w.Read(provider, left))
+	require.True(t, w.Read(provider, other))
+	require.Equal(t, []string{"oidc:alice"}, w.bound())
+	w.ForgetRequests()
+	w.converged()
+	require.Equal(t, w.reads(), w.requests(), "it does not look again while all is well")
 }
 
 func TestEntry_ofASoftDeletedOrgHasNoGrant(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
-	w.converged(t)
+	w := newWorld(t)
+	w.converged()
 	held := w.entry
-	w.inGrace = true
-	w.converged(t)
+	deleted := func(at *metav1.Time) func(*v1alpha1.Organization) {
+		return func(o *v1alpha1.Organization) { o.Status.DeletionRequestedAt = at }
+	}
+	now := metav1.NewTime(w.Clock.Now())
+	w.organization(deleted(&now))
+	w.converged()
 	require.Empty(t, w.bound())
 	require.Equal(t, held, w.entry, "the workspace of the organization takes no writes")
-	w.inGrace = false
-	w.converged(t)
-	require.Equal(t, []string{"alice"}, w.bound())
+	w.organization(deleted(nil))
+	w.converged()
+	require.Equal(t, []string{"oidc:alice"}, w.bound())
 
-	own := newWorld()
-	own.entry.Spec.APIExport.Path = ownPath
-	own.converged(t)
-	own.Did, own.inGrace = nil, true
-	own.converged(t)
-	require.Empty(t, own.Did, "its Workspaces take no writes either")
+	own := newWorld(t)
+	own.at(ownPath)
+	own.converged()
+	own.organization(deleted(&now))
+	own.ForgetRequests()
+	own.converged()
+	require.Empty(t, own.requests(), "its Workspaces take no writes either")
 }
 
 func TestEntry_tellsWhetherItsServerAnswers(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
-	w.probed = false
-	w.converged(t)
+	w := newWorld(t)
+	w.elect()
+	w.converged()
 	require.Equal(t, v1alpha1.PhaseReady, w.entry.Status.Phase, "Ready does not wait for it")
-	require.Contains(t, w.Did, "probe")
+	require.Positive(t, w.asked)
 	require.Equal(t, metav1.ConditionFalse, w.condition(v1alpha1.ConditionBackendReachable).Status)
 
-	w.probed, w.problem = true, "the server of the provider is not reachable: its CA is not known"
-	w.converged(t)
+	w.probe(errors.New("its CA is not known"))
+	w.converged()
 	require.Equal(t, v1alpha1.PhaseReady, w.entry.Status.Phase)
-	require.Equal(t, w.problem, w.condition(v1alpha1.ConditionBackendReachable).Message)
+	require.Equal(t, unreachable, w.condition(v1alpha1.ConditionBackendReachable).Message)
 
-	// A new leader has probed nothing yet.
 	held := w.condition(v1alpha1.ConditionBackendReachable)
-	w.probed = false
-	w.converged(t)
+	w.elect()
+	w.converged()
 	require.Equal(t, held, w.condition(v1alpha1.ConditionBackendReachable))
-	w.probed, w.problem = true, ""
-	w.converged(t)
+	w.probe(nil)
+	w.converged()
 	require.Equal(t, metav1.ConditionTrue, w.condition(v1alpha1.ConditionBackendReachable).Status)
-	w.probed = false
-	w.converged(t)
+	w.elect()
+	w.converged()
 	require.Equal(t, metav1.ConditionTrue, w.condition(v1alpha1.ConditionBackendReachable).Status)
 
-	none := newWorld()
-	none.entry.Spec.Backend, none.probed = nil, false
-	none.converged(t)
+	none := newWorld(t)
+	none.change(func(e *v1alpha1.CatalogEntry) { e.Spec.Backend = nil })
+	none.elect()
+	none.converged()
 	require.Equal(t, metav1.ConditionTrue, none.condition(v1alpha1.ConditionBackendReachable).Status)
-	require.NotContains(t, none.Did, "probe")
+	require.Zero(t, none.asked)
 }
 
 func TestEntry_isReconciledOnRequest(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
-	w.converged(t)
-	w.Did = nil
+	w := newWorld(t)
+	w.converged()
+	w.ForgetRequests()
+	require.Zero(t, w.asked)
 	w.change(func(e *v1alpha1.CatalogEntry) {
 		e.Annotations[v1alpha1.OperationAnnotation] = v1alpha1.OperationReconcile
 	})
-	w.converged(t)
+	w.converged()
 	require.NotContains(t, w.entry.Annotations, v1alpha1.OperationAnnotation)
-	require.Subset(t, w.Did, []string{"find export", "role at " + provider, "bind at " + provider, "probe"})
+	grant := grantName(w.entry) + " in " + provider
+	require.Subset(t, w.requests(), []string{lookup, "update clusterroles/" + grant, "update clusterrolebindings/" + grant})
+	require.Positive(t, w.asked)
 }

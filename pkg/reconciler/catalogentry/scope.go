@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/kcp-dev/logicalcluster/v3"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 
@@ -17,11 +16,9 @@ import (
 // scope sets the scope of an entry, compares its slug with those of the other entries that the
 // same people see, and removes the grant of a deleted entry.
 type scope struct {
-	locations
-	// clash is that of the Cache.
-	clash  func(org string, e *v1alpha1.CatalogEntry) (other *v1alpha1.CatalogEntry, in string, ok bool)
-	grants Grants
-	clock  clock.PassiveClock
+	grants
+	catalog Catalog
+	clock   clock.PassiveClock
 }
 
 func (*scope) Condition() string { return v1alpha1.ConditionSlugUnique }
@@ -42,7 +39,7 @@ func (s *scope) Reconcile(ctx context.Context, e *v1alpha1.CatalogEntry) (contro
 	if org != nil {
 		uuid, e.Status.Scope = org.UUID(), tenancy.CatalogScopeOf(*org)
 	}
-	if other, in, ok := s.clash(uuid, e); ok {
+	if other, in, ok := s.catalog.CatalogClash(uuid, e); ok {
 		if in == "" && org != nil {
 			return controller.Result{Message: fmt.Sprintf("a global entry, %s, has the slug %s; publish this API again under another slug, and delete this entry", other.Name, e.Spec.Slug)}, nil
 		}
@@ -75,7 +72,7 @@ func (s *scope) remove(ctx context.Context, org *tenancy.Org, e *v1alpha1.Catalo
 		err := s.grants.remove(ctx, at.at, grantName(e))
 		switch waits := inactiveWait - s.clock.Since(e.DeletionTimestamp.Time); {
 		case apierrors.IsForbidden(err) && waits > 0:
-			result.Message = about(e, string(WorkspaceInactive))
+			result.Message = about(e, string(workspaceInactive))
 			result.RequeueAfter = min(waits, inactiveDelay)
 			return result, nil
 		case err != nil && !apierrors.IsForbidden(err):
@@ -85,8 +82,6 @@ func (s *scope) remove(ctx context.Context, org *tenancy.Org, e *v1alpha1.Catalo
 	controller.RemoveFinalizer(e)
 	return result, nil
 }
-
-func clusterOf(e *v1alpha1.CatalogEntry) string { return string(logicalcluster.From(e)) }
 
 func grantName(e *v1alpha1.CatalogEntry) string {
 	return tenancy.CatalogGrantName(clusterOf(e), e.Name)

@@ -10,9 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/pkg/controller"
-	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
-	"github.com/faroshq/kedge-hub/pkg/reconciler"
-	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/objects"
 	"github.com/faroshq/kedge-hub/test/doubles/kcpfake"
 )
 
@@ -20,30 +19,30 @@ import (
 // path.
 func TestFindExport_saysWhyThereIsNone(t *testing.T) {
 	t.Parallel()
-	const (
-		at     = "root:kedge:providers:acme:eu"
-		export = "widgets.example.org"
-	)
+	const at = provider + ":eu"
 	noPath := apierrors.NewNotFound(kcptenancyv1alpha1.Resource("workspaces"), at)
+	inactive := apierrors.NewForbidden(kcpapisv1alpha2.Resource("apiexports"), exportName, nil)
 	for name, test := range map[string]struct {
 		export     bool
 		answer     error
 		workspaces map[string]string
-		absence    Absence
+		absence    absence
 		retried    bool
 	}{
-		"there is one":                      {export: true},
-		"no export":                         {absence: ExportGone},
-		"not served":                        {answer: apierrors.NewForbidden(kcpapisv1alpha2.Resource("apiexports"), export, nil), absence: WorkspaceInactive},
-		"no workspace":                      {answer: noPath, absence: WorkspaceGone},
-		"no workspace at the end":           {answer: noPath, workspaces: map[string]string{"providers": "acme"}, absence: WorkspaceGone},
-		"a path that kcp does not know yet": {answer: noPath, workspaces: map[string]string{"providers": "acme", "c-acme": "eu"}, retried: true},
+		"there is one":            {export: true},
+		"no export":               {absence: exportGone},
+		"not served":              {answer: inactive, absence: workspaceInactive},
+		"no workspace":            {answer: noPath, absence: workspaceGone},
+		"no workspace at the end": {answer: noPath, workspaces: map[string]string{providers: "acme"}, absence: workspaceGone},
+		"a path that kcp does not know yet": {
+			answer: noPath, workspaces: map[string]string{providers: "acme", "c-acme": "eu"}, retried: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := kcpfake.New(t)
+			s := kcptest.New(t)
 			if test.export {
-				s.Put(at, &kcpapisv1alpha2.APIExport{ObjectMeta: metav1.ObjectMeta{Name: export}})
+				s.Put(at, &kcpapisv1alpha2.APIExport{ObjectMeta: metav1.ObjectMeta{Name: exportName}})
 			}
 			for cluster, name := range test.workspaces {
 				ws := &kcptenancyv1alpha1.Workspace{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -56,10 +55,9 @@ func TestFindExport_saysWhyThereIsNone(t *testing.T) {
 				}
 				return nil
 			})
-			tree, err := tenancy.NewTree("root:kedge")
-			require.NoError(t, err)
-			d := reconciler.Deps{Clients: s.Clients(), Clusters: bootstrap.Clusters{Providers: "providers"}, Settings: reconciler.Settings{Tree: tree}}
-			found, absence, err := findExport(t.Context(), d, at, export)
+			step := &export{exports: objects.Of("apiexports", s.Clients().APIExports, nil)}
+			step.locations = locations{tree: s.Tree, providers: providers, workspaces: s.Stored.Workspaces}
+			found, absence, err := step.find(t.Context(), at, exportName)
 			if test.retried {
 				require.ErrorIs(t, err, controller.ErrRetry)
 				return
