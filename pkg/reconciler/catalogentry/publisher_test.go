@@ -75,7 +75,14 @@ func TestPublisher_whoStandsForAnEntry(t *testing.T) {
 		"who was rejected": {change: user(func(u *v1alpha1.User) {
 			u.Spec.Registration = v1alpha1.RegistrationRejected
 		}), problem: "is not active"},
-		"who has left the organization":   {change: alice(), problem: "is not a member"},
+		"who has left the organization": {change: alice(), problem: "is not a member"},
+		"whose membership is being removed": {change: func(w *world) {
+			w.Delete(w.t, "org1", in("", v1alpha1.RoleAdmin))
+		}, problem: "is not a member"},
+		"who is in another organization": {change: func(w *world) {
+			w.alice()
+			w.Put("org2", in("", v1alpha1.RoleAdmin))
+		}, problem: "is not a member"},
 		"who is in one of its workspaces": {change: alice(in(wsUUID, v1alpha1.RoleAdmin)), problem: "is not a member"},
 		"a member":                        {change: alice(in("", v1alpha1.RoleMember))},
 		"a member where only admins publish": {change: func(w *world) {

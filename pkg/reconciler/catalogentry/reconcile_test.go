@@ -168,6 +168,24 @@ func unversioned[T kcp.Object](o T) T {
 	return o
 }
 
+// The cache has the grants in child Workspaces. Those in workspaces of providers, and all in a pass that somebody
+// requested, are read from kcp.
+func TestEntry_grantInAWorkspaceIsReadFromTheCache(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.at(ownPath)
+	w.converged()
+	w.ForgetRequests()
+	w.converged()
+	require.Equal(t, []string{"get apiexports/" + exportName + " in ws1"}, w.requests())
+	w.change(func(e *v1alpha1.CatalogEntry) {
+		e.Annotations[v1alpha1.OperationAnnotation] = v1alpha1.OperationReconcile
+	})
+	w.converged()
+	grant := grantName(w.entry) + " in ws1"
+	require.Subset(t, w.requests(), []string{"get clusterroles/" + grant, "get clusterrolebindings/" + grant})
+}
+
 // Everything that keeps an entry from being enabled withholds the grant, too. It is back when
 // the entry can be enabled again.
 func TestEntry_thatCannotBeEnabledHasNoGrant(t *testing.T) {

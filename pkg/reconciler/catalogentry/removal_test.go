@@ -99,9 +99,11 @@ func TestEntry_removesLeftGrantsOfAProviderThatIsBack(t *testing.T) {
 	w.converged()
 	w.deactivate(true)
 	w.converged()
-	left, other := &rbacv1.ClusterRoleBinding{}, &rbacv1.ClusterRoleBinding{}
-	left.Name, other.Name = tenancy.CatalogGrantName("org2", "left"), "kedge:workspace:viewer"
-	for _, b := range []*rbacv1.ClusterRoleBinding{left, other} {
+	w.Put("org1", &v1alpha1.CatalogEntry{ObjectMeta: metav1.ObjectMeta{Name: "living"}})
+	left, living, other := &rbacv1.ClusterRoleBinding{}, &rbacv1.ClusterRoleBinding{}, &rbacv1.ClusterRoleBinding{}
+	left.Name, living.Name = tenancy.CatalogGrantName("org2", "left"), tenancy.CatalogGrantName("org1", "living")
+	other.Name = "kedge:workspace:viewer"
+	for _, b := range []*rbacv1.ClusterRoleBinding{left, living, other} {
 		b.Labels = map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByHub}
 		w.Put(provider, b)
 	}
@@ -110,6 +112,7 @@ func TestEntry_removesLeftGrantsOfAProviderThatIsBack(t *testing.T) {
 	w.deactivate(false)
 	w.converged()
 	require.False(t, w.Read(provider, left))
+	require.True(t, w.Read(provider, living))
 	require.True(t, w.Read(provider, other))
 	require.Equal(t, []string{"oidc:alice"}, w.bound())
 	w.ForgetRequests()
