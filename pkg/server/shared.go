@@ -50,10 +50,11 @@ func (s shared) Applied(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if state.Phase != "" && state.ID != s.id {
+	if state.ID != s.id {
 		return false, external.ErrReplaced
 	}
-	return !state.Phase.Before(restore.PhaseApplied) || state.Phase == "", nil
+	// Without a phase the operator has released purges since.
+	return state.Phase == "" || !state.Phase.Before(restore.PhaseApplied), nil
 }
 
 // retrying calls do until it succeeds, ctx ends, or there is another order.

@@ -222,3 +222,47 @@ func TestRestoreExternal_refusesWhileAHubLeads(t *testing.T) {
 	require.ErrorContains(t, err, "replica-1 holds it; stop all replicas")
 	require.Empty(t, s.List(rootID, "", "secrets"))
 }
+
+// The replicas have begun with an order when its command is repeated, and one of them takes the Lease meanwhile.
+func TestRestoreExternal_refusedASecondTimeKeepsTheFirstOrder(t *testing.T) {
+	t.Parallel()
+	file, head := chainOf(t, "add member", removal)
+	s := restoredKCP(t, []audit.Head{head}, time.Now())
+	c := before(t, s)
+	restoreIt := func() error {
+		return RestoreExternal(t.Context(), c, RestoreOptions{BackupAt: time.Now(), Replay: []string{file}}, io.Discard)
+	}
+	require.NoError(t, restoreIt())
+	a := starting(t, s)
+	require.NoError(t, a.findOrder(t.Context()))
+	at := a.hub.restored.at
+	s.FailAfter(func(in kcpfake.Request) error {
+		if in.Resource == "secrets" && in.Verb == "update" {
+			s.Put(rootID, leaseOf(time.Now()))
+			applied, err := at.Applied(t.Context())
+			require.False(t, applied)
+			require.ErrorIs(t, err, external.ErrReplaced, "it waits for the new order")
+			s.FailAfter(nil)
+		}
+		return nil
+	})
+	require.ErrorContains(t, restoreIt(), "replica-1 holds it; stop all replicas")
+	applied, err := at.Applied(t.Context())
+	require.NoError(t, err)
+	require.False(t, applied, "nothing is ended yet")
+	for _, phase := range []restore.Phase{restore.PhaseOrdered, restore.PhaseHeld} {
+		again := starting(t, s)
+		require.NoError(t, again.findOrder(t.Context()))
+		require.Equal(t, phase == restore.PhaseOrdered, again.hub.restored.replaying())
+		require.True(t, again.hub.purges.held.Load())
+		require.NoError(t, at.Save(t.Context(), restore.Report{}, restore.PhaseHeld))
+	}
+
+	// A kcp that is restored again, from before the order, has none.
+	stored := s.Clients().Secrets(rootID, metav1.NamespaceDefault)
+	for _, o := range s.List(rootID, "", "secrets") {
+		require.NoError(t, stored.Delete(t.Context(), o.GetName(), metav1.DeleteOptions{}))
+	}
+	_, err = at.Applied(t.Context())
+	require.ErrorIs(t, err, external.ErrReplaced)
+}

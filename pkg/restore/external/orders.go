@@ -24,8 +24,8 @@ const (
 	maxChanges = 10
 )
 
-// ErrReplaced means that the operator has given another order since.
-var ErrReplaced = errors.New("kedge-hub restore has given another order since")
+// ErrReplaced means that kcp has another order since, or none.
+var ErrReplaced = errors.New("kedge-hub restore has given another order since, or kcp was restored again")
 
 // ErrNone means that there is no order.
 var ErrNone = errors.New("kcp has no report of a restore: there was none, or its purges were released")
@@ -35,11 +35,14 @@ type State struct {
 	Format int `json:"format"`
 	// Phase is empty if nothing was restored, or if purges were released since.
 	Phase restore.Phase `json:"phase"`
-	// ID is that of the order.
+	// ID is that of the order, also of one whose purges were released. A hub that had an order, and finds another ID or
+	// none, does not know what became of it.
 	ID string `json:"id"`
 	// Plan and Report are the documents of the order.
 	Plan   document `json:"plan"`
 	Report document `json:"report"`
+	// Before is what an order replaces that is not whole.
+	Before *State `json:"before,omitempty"`
 }
 
 // Replaying reports whether something is left to do before a hub serves.
@@ -111,11 +114,17 @@ func (o *Orders) change(ctx context.Context, change func(s *State) (bool, error)
 	}
 }
 
-// Begin begins an order, and replaces another one. From then on no hub serves that starts. It returns the ID.
+// Begin begins an order, and replaces another one when the new one is whole. From then on no hub serves that starts. It
+// returns the ID.
 func (o *Orders) Begin(ctx context.Context) (id string, err error) {
 	id = rand.Text()
 	_, err = o.change(ctx, func(s *State) (bool, error) {
-		*s = State{Format: format, Phase: restore.PhaseWriting, ID: id}
+		if s.ID == id {
+			// The answer to the first attempt was lost.
+			return false, nil
+		}
+		before := *s
+		*s = State{Format: format, Phase: restore.PhaseWriting, ID: id, Before: &before}
 		return true, nil
 	})
 	return id, err
@@ -131,7 +140,7 @@ func (o *Orders) Complete(ctx context.Context, id string, plan restore.Plan) err
 		if s.ID != id {
 			return false, ErrReplaced
 		}
-		s.Phase, s.Plan = restore.PhaseOrdered, d
+		s.Phase, s.Plan, s.Before = restore.PhaseOrdered, d, nil
 		return true, nil
 	})
 	switch {
@@ -143,42 +152,34 @@ func (o *Orders) Complete(ctx context.Context, id string, plan restore.Plan) err
 	return o.prune(ctx, s)
 }
 
-// Withdraw ends an order that was begun.
+// Withdraw ends an order that was begun, and puts back what it would have replaced. What that has written stays: its hubs
+// may write more at the same time.
 func (o *Orders) Withdraw(ctx context.Context, id string) error {
-	return o.remove(ctx, func(s State) error {
-		if s.ID != id {
-			return ErrReplaced
+	_, err := o.change(ctx, func(s *State) (bool, error) {
+		if s.ID != id || s.Before == nil {
+			return false, ErrReplaced
 		}
-		return nil
+		*s = *s.Before
+		s.Format = format
+		return true, nil
 	})
+	return err
 }
 
 // Release lets purges run again, and removes the order and its report. It is an error while hubs do not serve.
 func (o *Orders) Release(ctx context.Context) error {
-	return o.remove(ctx, func(s State) error {
+	s, err := o.change(ctx, func(s *State) (bool, error) {
 		if s.Replaying() {
-			return errors.New("the hubs have not ended yet what ended after the backup; repeat this when they serve")
+			return false, errors.New("the hubs have not ended yet what ended after the backup; repeat this when they serve")
 		}
-		return nil
+		changes := s.Phase != ""
+		*s = State{Format: format, ID: s.ID}
+		return changes, nil
 	})
-}
-
-func (o *Orders) remove(ctx context.Context, check func(State) error) error {
-	s, held, err := o.head(ctx)
 	if err != nil {
 		return err
 	}
-	if held != nil {
-		if err := check(s); err != nil {
-			return err
-		}
-		precondition := metav1.Preconditions{UID: &held.UID, ResourceVersion: &held.ResourceVersion}
-		err := o.secrets.Delete(ctx, headName, metav1.DeleteOptions{Preconditions: &precondition})
-		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("remove the order of kedge-hub restore: %w", err)
-		}
-	}
-	return o.prune(ctx, State{})
+	return o.prune(ctx, s)
 }
 
 // Plan returns what is ordered.
@@ -214,7 +215,7 @@ func (o *Orders) report(ctx context.Context) (r restore.Report, err error) {
 }
 
 // Save stores the report of an order, and that it has reached a phase. Where another replica is further, it does nothing.
-// It fails with ErrReplaced if there is another order.
+// It fails with ErrReplaced if that order is not there any more.
 func (o *Orders) Save(ctx context.Context, id string, r restore.Report, phase restore.Phase) error {
 	// It is in a document of its own.
 	r.Plan = restore.Plan{}
@@ -226,10 +227,10 @@ func (o *Orders) Save(ctx context.Context, id string, r restore.Report, phase re
 	_, err = o.change(ctx, func(s *State) (bool, error) {
 		unused = d
 		switch {
-		case s.Phase == "" || s.ID == id && phase.Before(s.Phase):
-			return false, nil
 		case s.ID != id:
 			return false, ErrReplaced
+		case s.Phase == "" || phase.Before(s.Phase):
+			return false, nil
 		}
 		unused = s.Report
 		s.Phase, s.Report = phase, d

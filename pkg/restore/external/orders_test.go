@@ -3,12 +3,15 @@ package external
 import (
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/faroshq/kedge-hub/pkg/restore"
 	"github.com/faroshq/kedge-hub/test/doubles/kcpfake"
@@ -140,15 +143,80 @@ func TestOrders_goForwardOnly(t *testing.T) {
 	require.False(t, state.Replaying())
 	require.Len(t, chunks(s), 2, "the plan and the last report")
 	require.NoError(t, o.Release(t.Context()))
-	require.Empty(t, s.List(cluster, "", "secrets"))
+	released := State{Format: format, ID: id}
+	left := func() State {
+		t.Helper()
+		require.Empty(t, chunks(s))
+		state, err := o.State(t.Context())
+		require.NoError(t, err)
+		return state
+	}
+	require.Equal(t, released, left(), "a hub that has the order knows what became of it")
 	require.NoError(t, o.Save(t.Context(), id, report, restore.PhaseHeld), "a replica that is late")
-	require.Empty(t, s.List(cluster, "", "secrets"))
 	require.NoError(t, o.Release(t.Context()))
+	require.Equal(t, released, left())
+	_, err = o.Report(t.Context())
+	require.ErrorIs(t, err, ErrNone)
 
 	id, err = o.Begin(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, o.Withdraw(t.Context(), id))
-	require.Empty(t, s.List(cluster, "", "secrets"))
+	require.Equal(t, released, left())
+	require.NoError(t, o.secrets.Delete(t.Context(), headName, metav1.DeleteOptions{}))
+	require.ErrorIs(t, o.Save(t.Context(), released.ID, report, restore.PhaseHeld), ErrReplaced, "kcp was restored again")
+	require.Empty(t, chunks(s))
+}
+
+// A second command that is refused would otherwise take from the replicas what they have to end, and release purges.
+func TestOrders_keepWhatARefusedCommandWouldReplace(t *testing.T) {
+	t.Parallel()
+	for _, phase := range []restore.Phase{restore.PhaseOrdered, restore.PhaseApplied, restore.PhaseHeld} {
+		s := kcpfake.New(t)
+		o, plan := New(s.Clients(), cluster), planOf(2)
+		first := ordered(t, o, plan)
+		report := restore.Report{Plan: plan, Done: plan.Steps[:1]}
+		require.NoError(t, o.Save(t.Context(), first, report, phase))
+		before, err := o.State(t.Context())
+		require.NoError(t, err)
+
+		killed, err := o.Begin(t.Context())
+		require.NoError(t, err)
+		waits, err := o.State(t.Context())
+		require.NoError(t, err)
+		require.True(t, waits.Replaying(), "no hub serves")
+		require.ErrorIs(t, o.Save(t.Context(), first, report, restore.PhaseHeld), ErrReplaced)
+		s.FailAfter(func(r kcpfake.Request) error {
+			if r.Verb != "update" {
+				return nil
+			}
+			s.FailAfter(nil)
+			return apierrors.NewConflict(schema.GroupResource{Resource: r.Resource}, r.Name, errors.New("it was written"))
+		})
+		refused, err := o.Begin(t.Context())
+		require.NoError(t, err)
+		require.ErrorIs(t, o.Withdraw(t.Context(), killed), ErrReplaced)
+		require.NoError(t, o.Withdraw(t.Context(), refused))
+		after, err := o.State(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, waits, after, "a command that was killed is repeated first")
+		require.NoError(t, o.Withdraw(t.Context(), killed))
+
+		after, err = o.State(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, before, after)
+		read, err := o.Report(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, report, read)
+		require.NoError(t, o.Save(t.Context(), first, report, restore.PhaseHeld), "its replicas go on")
+
+		// One that is not refused replaces it.
+		id := ordered(t, o, plan)
+		require.ErrorIs(t, o.Withdraw(t.Context(), id), ErrReplaced, "it is whole")
+		after, err = o.State(t.Context())
+		require.NoError(t, err)
+		require.Nil(t, after.Before)
+		require.Len(t, chunks(s), 1, "the plan")
+	}
 }
 
 func TestOrders_ofAnotherVersionAreNotRead(t *testing.T) {
