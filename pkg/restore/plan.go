@@ -67,12 +67,32 @@ func PlanOf(h History) Plan {
 			p.Unknown = append(p.Unknown, fmt.Sprintf("replica %s, event %d: this version of the hub does not know the action %q", e.Replica, e.Seq, e.Action))
 			continue
 		}
+		if cut := cutClaims(e); cut != "" {
+			const text = "replica %s, event %d: it does not name all permission claims that were rejected: %s"
+			p.Unknown = append(p.Unknown, fmt.Sprintf(text, e.Replica, e.Seq, cut))
+		}
 		for _, a := range meanings {
 			p.take(e, a, persons)
 		}
 	}
 	slices.SortStableFunc(p.Steps, func(a, b Step) int { return cmp.Compare(rank(a), rank(b)) })
 	return p
+}
+
+// cutClaims returns what the audit log has written for the rejected claims of an event that it had no room for; it is
+// empty if the event has all. Those that it names are rejected again nevertheless. Other lists that were cut take more
+// than they should, and give nothing back.
+func cutClaims(e audit.Event) string {
+	claims := factsOf(e).RejectedClaims
+	if len(claims) == 0 {
+		return ""
+	}
+	var n int
+	last := claims[len(claims)-1]
+	if _, err := fmt.Sscanf(last, "and %d more", &n); err != nil {
+		return ""
+	}
+	return last
 }
 
 func rank(s Step) int {

@@ -1,8 +1,10 @@
 package restore_test
 
 import (
+	"bytes"
 	"cmp"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -202,4 +204,33 @@ func TestPlanOf_doesNotPassOverAnUnknownAction(t *testing.T) {
 	require.Empty(t, p.Steps)
 	require.Len(t, p.Unknown, 1)
 	require.Contains(t, p.Unknown[0], "/keys/{key}")
+}
+
+// Claims that the audit log had no room for would be accepted again, and nobody would know.
+func TestPlanOf_saysThatAnEventDoesNotNameAllRejectedClaims(t *testing.T) {
+	t.Parallel()
+	for n, unknown := range map[int]bool{3: false, 64: true} {
+		var claims []string
+		for i := range n {
+			claims = append(claims, strings.Repeat("c", 180)+strconv.Itoa(i)+".example.com/things")
+		}
+		written := &bytes.Buffer{}
+		require.NoError(t, audit.New(t.Context(), written).Write(audit.Event{
+			ID: "request", Stage: audit.StageOutcome, Code: http.StatusOK,
+			Action: "POST /api/orgs/{org}/workspaces/{ws}/providers/{entry}/enable",
+			Org:    org, Workspace: ws, Object: "acme", Facts: &audit.Facts{RejectedClaims: claims},
+		}))
+		var h restore.History
+		require.NoError(t, audit.LinesIn(bytes.NewReader(written.Bytes()), 0, func(l audit.Line) bool {
+			h.Events = append(h.Events, l.Event)
+			return true
+		}))
+		require.Len(t, h.Events, 1)
+		p := restore.PlanOf(h)
+		require.Equal(t, unknown, len(p.Unknown) == 1, "%d", n)
+		require.Len(t, p.Steps, 1, "those that it names are rejected again")
+		if unknown {
+			require.Contains(t, p.Unknown[0], "does not name all permission claims that were rejected: and ")
+		}
+	}
 }
