@@ -36,6 +36,7 @@ type Views interface {
 type Members interface {
 	People() []*v1alpha1.User
 	MembershipsOf(user string) []*v1alpha1.Membership
+	Orgs() []tenancy.Org
 	OrgByCluster(cluster string) (tenancy.Org, bool)
 }
 
@@ -82,6 +83,7 @@ func (e impossible) Error() string { return e.reason }
 // while kcp answers and nothing else moves is given up after Patience, because people would wait for ever.
 func (a *Applier) Run(ctx context.Context, p Plan, r Report) (Report, error) {
 	r.Plan = p
+	left := a.placed(r.left())
 	// First, so that no group gives back what a Step takes.
 	err := wait.PollUntilContextCancel(ctx, a.Interval, true, func(ctx context.Context) (bool, error) {
 		people, err := a.forgetGroups(ctx)
@@ -91,7 +93,6 @@ func (a *Applier) Run(ctx context.Context, p Plan, r Report) (Report, error) {
 	if err != nil {
 		return r, err
 	}
-	left := r.left()
 	tried := &trials{patience: a.Patience, since: map[stepKey]time.Time{}}
 	err = wait.PollUntilContextCancel(ctx, a.Interval, true, func(ctx context.Context) (bool, error) {
 		// Deletions begin when all else is done: nothing is written in what is deactivated.

@@ -211,6 +211,13 @@ func (w *world) MembershipsOf(user string) (all []*v1alpha1.Membership) {
 	return all
 }
 
+func (w *world) Orgs() (all []tenancy.Org) {
+	if o, ok := w.Org(org); ok {
+		all = append(all, o)
+	}
+	return all
+}
+
 func (w *world) OrgByCluster(string) (tenancy.Org, bool) { return w.Org(org) }
 
 // run carries out Steps, as a plan of a hub that starts anew.

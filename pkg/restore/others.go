@@ -92,46 +92,6 @@ func (a *Applier) jobToken(ctx context.Context, s Step) error {
 	})
 }
 
-// invitation has the Organization decide about an Invitation. Its controller carries that out before a request can
-// see the Invitation: what is decided counts.
-func (a *Applier) invitation(ctx context.Context, s Step) error {
-	i, ok := a.Views.Invitation(s.Object)
-	if !ok {
-		return notThere("the invitation")
-	}
-	of, ok := a.Views.OrgOfInvitation(i)
-	if !ok {
-		return notThere("the organization")
-	}
-	s.Org = of.UUID()
-	return a.within(ctx, s, func(org tenancy.Org) error { return a.answer(ctx, org, s) })
-}
-
-func (a *Applier) answer(ctx context.Context, org tenancy.Org, s Step) error {
-	c := v1alpha1.InvitationChange{Name: s.Object, State: s.State, By: s.By, RequestedAt: metav1.NewMicroTime(a.Clock.Now().Truncate(time.Microsecond))}
-	if s.Kind == BindInvitation {
-		c.By, c.SignedUp = "", tenancy.IdentityHash(s.Facts.Issuer, s.Facts.Subject)
-	}
-	return a.write(s, func() error {
-		_, err := a.Store.ChangeOrganization(ctx, org.Organization, nil, func(ctx context.Context, o *v1alpha1.Organization) error {
-			held, err := a.Store.GetInvitation(ctx, org.ClusterID, s.Object)
-			if err != nil {
-				return err
-			}
-			changes, err := tenancy.DecideAnswer(o, held, c, a.RightsClock.Now())
-			if changes != nil {
-				o.Spec.InvitationChanges = changes
-			}
-			return err
-		})
-		if errs.Is(err, errs.Conflict) {
-			// It is not open any more.
-			return nil
-		}
-		return err
-	})
-}
-
 func (a *Applier) person(ctx context.Context, s Step) error {
 	held, err := a.Store.GetUser(ctx, s.Object)
 	if errs.Is(err, errs.NotFound) {

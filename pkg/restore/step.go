@@ -76,6 +76,8 @@ type Step struct {
 	Person string `json:"person,omitempty"`
 	// State is that of an Invitation after an AnswerInvitation.
 	State v1alpha1.InvitationState `json:"state,omitempty"`
+	// maker is the UUID of the Organization that has yet to make the Invitation when a replay begins.
+	maker string
 }
 
 // MemberEdit returns the edit that takes from a Membership what the Step takes. before is what it gives. ok is false
