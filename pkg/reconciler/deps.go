@@ -56,6 +56,8 @@ type Settings struct {
 	tenancy.Graces
 	// Hold, if not nil, reports that nothing is purged, though its grace period is over.
 	Hold func() bool
+	// Replaying is true while a hub ends what ended after the backup that it was restored from.
+	Replaying bool
 	// PersonalOrgs says whether every User gets a personal Organization, with the role
 	// PersonalOrgRole in it.
 	PersonalOrgs    bool

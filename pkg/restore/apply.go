@@ -58,6 +58,8 @@ type Applier struct {
 	Within func(ctx context.Context, cluster string, deactivated func() bool, do func() error) error
 	// Kept reports whether the hub keeps an APIBinding in every Workspace.
 	Kept func(*kcpapisv1alpha2.APIBinding) bool
+	// PersonalOrgs says whether every person gets an Organization.
+	PersonalOrgs bool
 	// Clock is the time of the hub, and RightsClock that by which rights end.
 	Clock, RightsClock clock.PassiveClock
 	// Interval is the time between two looks whether the controllers have carried out what the Applier decided.
@@ -185,22 +187,15 @@ func (a *Applier) write(s Step, change func() error) error {
 
 func notThere(what string) error { return impossible{"the backup does not have " + what} }
 
-// orgOf returns the Organization of a Step.
-func (a *Applier) orgOf(s Step) (tenancy.Org, error) {
-	org, ok := a.Views.Org(s.Org)
-	if !ok {
-		return tenancy.Org{}, notThere("the organization")
-	}
-	return org, nil
-}
-
 // within calls do, which reads and writes in the workspace of a Step's Organization. One that is soft-deleted is
 // activated meanwhile: what ended in it must not come back when it is undeleted.
 func (a *Applier) within(ctx context.Context, s Step, do func(org tenancy.Org) error) error {
-	org, err := a.orgOf(s)
+	org, err := a.orgOf(ctx, s)
 	switch {
 	case err != nil:
 		return err
+	case !org.Deleted() && org.ClusterID == "":
+		return errNotYet
 	case !org.Deleted():
 		return do(org)
 	case !org.DeletionTimestamp.IsZero():

@@ -8,7 +8,10 @@
 //     further roles those that are in both, an end the earlier one. So neither the order of the events of several
 //     replicas matters nor their clocks, and a step that is done twice changes nothing the second time.
 //   - The controllers that carry out what requests decide run meanwhile, because a Step has them do its work. What the
-//     backup has accepted they make, grants too: a Step waits for it, and ends it then.
+//     backup has accepted they make, grants too: a Step waits for it, and ends it then. What they do not make, because its
+//     Organization or its creator is soft-deleted, a Step takes back.
+//   - The controller of people is one of them, for the Organizations that people have claimed. It removes nobody meanwhile: an
+//     heir to their Organizations may be about to lose their place.
 //   - The hub gives an Organization without Memberships to its creator. A Step that can leave one so takes the creator's
 //     name from it: nobody gets back in this way what they lost. A platform admin sees such Organizations in the Report.
 //   - The end of a Session signs its person out everywhere, up to the time of the end. A Session knows its ID tokens by

@@ -16,7 +16,7 @@ import (
 
 // mapping removes a mapping of a group of the identity provider.
 func (a *Applier) mapping(ctx context.Context, s Step) error {
-	org, err := a.orgOf(s)
+	org, err := a.orgOf(ctx, s)
 	if err != nil {
 		return err
 	}

@@ -165,7 +165,7 @@ func (a *Applier) signOut(ctx context.Context, person string, s Step) error {
 }
 
 func (a *Applier) org(ctx context.Context, s Step) error {
-	org, err := a.orgOf(s)
+	org, err := a.orgOf(ctx, s)
 	if err != nil {
 		return err
 	}

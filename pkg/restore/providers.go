@@ -13,7 +13,7 @@ import (
 // provider takes a provider from a Workspace, or claims that it has there, with the hub's credential: the rights of the
 // person who did it are of no account, because the lost hub has let them.
 func (a *Applier) provider(ctx context.Context, s Step) error {
-	org, err := a.orgOf(s)
+	org, err := a.orgOf(ctx, s)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func (h *hub) replay(starting context.Context, admin *rest.Config) (err error) {
 	servers, serving := errgroup.WithContext(below)
 	part := &hub{
 		config: h.config, registry: metrics.NewRegistry(), checks: health.NewChecks(), tokens: h.tokens, embedded: h.embedded, audit: h.audit,
-		storage: h.storage, purges: h.purges,
+		storage: h.storage, purges: h.purges, replays: true,
 	}
 	a := &assembly{hub: part, admin: admin}
 	defer func() {
@@ -105,7 +105,7 @@ func (a *assembly) apply(starting, below context.Context, r *restored, applied c
 	applier := &restore.Applier{
 		Views: a.views, Members: a.views, Store: s, Sessions: sessions, Audit: a.hub.audit, Clock: a.clock, RightsClock: transport.Current(a.clock),
 		Within: a.freezer.Within, Kept: template.Keeps(a.hub.config.Template), Patience: replayPatience,
-		Interval: replayInterval, Waiting: r.waiting,
+		PersonalOrgs: a.hub.config.PersonalOrgs, Interval: replayInterval, Waiting: r.waiting,
 	}
 	leading := []func(context.Context){func(ctx context.Context) {
 		if err := r.run(ctx, applier); err == nil || ctx.Err() == nil {

@@ -31,8 +31,9 @@ const (
 	extendInterval, extension = 15 * time.Second, time.Minute
 )
 
-// replaying are the controllers that run while a hub ends what ended after its backup.
-var replaying = []string{"organization", "workspace", "access", "membership", "membershipindex", "bot", "session"}
+// replaying are the controllers that run while a hub ends what ended after its backup: those that end things, and that of
+// people, which makes the Organizations that the backup has accepted.
+var replaying = []string{"user", "organization", "workspace", "access", "membership", "membershipindex", "bot", "session"}
 
 // ledger is where the order of a restore stands, and how far it is carried out.
 type ledger interface {

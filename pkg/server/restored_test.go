@@ -150,13 +150,13 @@ func TestRestored_holdsPurgesUntilTheirRelease(t *testing.T) {
 	require.Equal(t, "10", refused.Header().Get("Retry-After"))
 	// What ends nothing does not run yet.
 	ran := make(chan string, 2)
-	for _, name := range []string{"user", "membership"} {
+	for _, name := range []string{"invitation", "user"} {
 		go h.restored.after(name, func(context.Context) { ran <- name })(t.Context())
 	}
-	require.Equal(t, "membership", <-ran)
+	require.Equal(t, "user", <-ran)
 	require.Empty(t, ran)
 	h.restored.end()
-	require.Equal(t, "user", <-ran)
+	require.Equal(t, "invitation", <-ran)
 	require.NoError(t, h.restored.extend(t.Context()))
 	require.Equal(t, "not ready", public("/readyz").Body.String())
 	require.Contains(t, public("/api/orgs").Body.String(), "still starting")

@@ -73,6 +73,8 @@ type hub struct {
 	restored *restored
 	orders   *external.Orders
 	purges   *purges
+	// replays is true for the part of a hub that ends what ended after its backup.
+	replays bool
 	// ready is closed when the hub has said that it is.
 	ready chan struct{}
 }

@@ -231,7 +231,7 @@ func (a *assembly) controllers() (err error) {
 		Metrics:  metrics.Traced(h.tracer), Audit: h.audit,
 		ProbeBackend: h.config.BackendProber().Probe,
 	}
-	replica.Settings.Hold = h.purges.held.Load
+	replica.Settings.Hold, replica.Settings.Replaying = h.purges.held.Load, h.replays
 	// What the leader's controllers write is fenced.
 	fenced := replica
 	fenced.Clients = clients.Fenced(a.leader.Until)

@@ -53,7 +53,8 @@ func configOf(d reconciler.Deps) Config {
 	stored := d.Objects()
 	return Config{
 		Objects: stored, Clock: d.Settings.Clock, RightsClock: d.Settings.RightsClock, Grace: d.Settings.Deletion, Hold: d.Settings.Hold,
-		PersonalOrgs: d.Settings.PersonalOrgs, Billing: d.Settings.Billing, UsersCluster: d.Clusters.Users, OrgsCluster: d.Clusters.Orgs,
+		Replaying: d.Settings.Replaying, PersonalOrgs: d.Settings.PersonalOrgs, Billing: d.Settings.Billing,
+		UsersCluster: d.Clusters.Users, OrgsCluster: d.Clusters.Orgs,
 		Views: d.Views, SpareIn: func(org string) string { return spareIn(d, org) }, Held: heldOf(d, stored.Memberships),
 		SoftDelete: func(ctx context.Context, org tenancy.Org, lastAdmin string) error {
 			requested := map[string]any{"deletionRequestedAt": tenancy.RequestedAt(d.Settings.RequestClock.Now())}

@@ -51,8 +51,8 @@ type kcp struct {
 	unseen, unknown bool
 	// withdrawn runs when the User is deleted, if it is not nil.
 	withdrawn func()
-	// hold is true while nothing is purged.
-	hold bool
+	// hold is true while nothing is purged, and replaying while a restored hub ends what ended after its backup.
+	hold, replaying bool
 
 	purged []map[string]int
 	// holds is the number of failing patches among those that remove the finalizer.
@@ -197,7 +197,8 @@ func (k *kcp) members(cluster string) []string {
 func (k *kcp) config() user.Config {
 	memberships := k.Stored.Memberships
 	config := user.Config{
-		Objects: k.Stored, Clock: k.Clock, RightsClock: k.Clock, Grace: grace, Hold: func() bool { return k.hold }, PersonalOrgs: !k.bare, Billing: k.billing,
+		Objects: k.Stored, Clock: k.Clock, RightsClock: k.Clock, Grace: grace, Hold: func() bool { return k.hold },
+		Replaying: k.replaying, PersonalOrgs: !k.bare, Billing: k.billing,
 		UsersCluster: kcptest.Users, OrgsCluster: kcptest.Orgs, Views: k, SpareIn: func(org string) string { return k.spares[org] },
 		Held: user.Held{
 			Clusters: func(string) []string { return slices.Sorted(slices.Values(k.clusters)) },

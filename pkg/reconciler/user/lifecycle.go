@@ -17,7 +17,9 @@ import (
 type lifecycle struct {
 	grace time.Duration
 	hold  func() bool
-	clock clock.PassiveClock
+	// replaying is that of the Config.
+	replaying bool
+	clock     clock.PassiveClock
 	// users are in cluster.
 	users   objects.Repository[*v1alpha1.User]
 	cluster string
@@ -27,7 +29,10 @@ type lifecycle struct {
 func (*lifecycle) Condition() string { return v1alpha1.ConditionActive }
 
 func (s *lifecycle) Reconcile(ctx context.Context, u *v1alpha1.User) (controller.Result, error) {
-	if !u.DeletionTimestamp.IsZero() {
+	switch removing := !u.DeletionTimestamp.IsZero(); {
+	case removing && s.replaying:
+		return controller.Result{Stop: true, Message: "the hub is in restore mode"}, nil
+	case removing:
 		return s.cascade.reconcile(ctx, u)
 	}
 	hasFinalizer := controller.AddFinalizer(u)

@@ -163,6 +163,22 @@ func TestO8_givesTheOrgOfADeletedAdminAnother(t *testing.T) {
 	}
 }
 
+// The heir may be somebody whom the lost hub has removed since the backup, and it makes what it has accepted meanwhile.
+func TestCascade_namesNoHeirWhileARestoredHubReplays(t *testing.T) {
+	t.Parallel()
+	k := bare(t)
+	k.put("acme", "acmecluster", in("alice", "", admin), in("bob", "", member))
+	k.user.DeletionTimestamp = &metav1.Time{Time: began}
+	k.replaying = true
+	k.converged(t)
+	require.Empty(t, k.Did)
+	require.Equal(t, []string{"alice admin", "bob member"}, k.members("acmecluster"))
+	k.replaying = false
+	k.converged(t)
+	require.Nil(t, k.user)
+	require.Equal(t, []string{"bob admin"}, k.members("acmecluster"))
+}
+
 func TestCascade_keepsTheGraceOfADeletedOrg(t *testing.T) {
 	t.Parallel()
 	k := bare(t)

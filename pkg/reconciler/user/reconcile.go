@@ -23,6 +23,9 @@ type Config struct {
 	Grace time.Duration
 	// Hold, if not nil, reports that nothing is purged, though its grace period is over.
 	Hold func() bool
+	// Replaying is true while a restored hub ends what ended after its backup. Nobody inherits an Organization meanwhile: the
+	// heir may be about to lose their place.
+	Replaying bool
 	// PersonalOrgs says whether every User gets a personal Organization.
 	PersonalOrgs bool
 	// Billing is that of a new personal Organization.
@@ -81,7 +84,7 @@ func New(c Config) controller.Func {
 		Leaving: func(u *v1alpha1.User) bool { return u.Status.DeletionRequestedAt != nil },
 	},
 		&lifecycle{
-			grace: c.Grace, hold: c.Hold, clock: c.Clock, users: c.Users, cluster: c.UsersCluster,
+			grace: c.Grace, hold: c.Hold, replaying: c.Replaying, clock: c.Clock, users: c.Users, cluster: c.UsersCluster,
 			cascade: &cascade{
 				rightsClock: c.RightsClock, views: c.Views, held: c.Held, orgs: c.Organizations, orgsCluster: c.OrgsCluster,
 				softDelete: c.SoftDelete, purged: c.Purged,
