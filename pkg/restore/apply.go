@@ -86,17 +86,12 @@ func (e impossible) Error() string { return e.reason }
 func (a *Applier) Run(ctx context.Context, p Plan, r Report) (Report, error) {
 	r.Plan = p
 	left := a.placed(r.left())
+	tried := &trials{patience: a.Patience, since: map[stepKey]time.Time{}}
 	// First, so that no group gives back what a Step takes.
-	err := wait.PollUntilContextCancel(ctx, a.Interval, true, func(ctx context.Context) (bool, error) {
-		people, err := a.forgetGroups(ctx)
-		r.GroupsForgotten = max(r.GroupsForgotten, people)
-		return err == nil && people == 0, nil
-	})
-	if err != nil {
+	if err := a.forgetGroups(ctx, &r, tried, len(left)); err != nil {
 		return r, err
 	}
-	tried := &trials{patience: a.Patience, since: map[stepKey]time.Time{}}
-	err = wait.PollUntilContextCancel(ctx, a.Interval, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextCancel(ctx, a.Interval, true, func(ctx context.Context) (bool, error) {
 		// Deletions begin when all else is done: nothing is written in what is deactivated.
 		kept, early := left[:0:0], false
 		var why error

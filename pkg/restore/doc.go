@@ -20,6 +20,7 @@
 //   - In an Organization that the backup has as soft-deleted, Steps write what its controller would: it does nothing until
 //     the undeletion, after which everybody would be back for a moment.
 //   - Nobody waits for ever: a Step that goes on failing while kcp answers is given up, and named in the Report and the log.
+//     So is a person whose groups cannot be forgotten.
 //   - What was given after the backup is lost and stays lost, also where it was given after something was taken: nobody
 //     gets a right from a log. Plan.Lost lists it, for people to give it again.
 //   - An intent without an outcome counts as carried out, and so does one that failed for no fault of the request. Intents

@@ -2,13 +2,16 @@ package restore_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/restore"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/test/doubles/kcpfake"
 )
 
 // inGroup makes alice a member of a group, and bob one whom a mapping of that group has let in.
@@ -58,4 +61,61 @@ func TestRun_forgetsGroupsThatSomebodyMayHaveLeft(t *testing.T) {
 	groups := w.organization().Spec.Groups
 	require.Len(t, groups, 1)
 	require.Equal(t, "g1", groups[0].ID)
+}
+
+// One person whom kcp refuses to write keeps neither the others nor the hub in restore mode, and is named.
+func TestRun_givesUpGroupsThatCannotBeForgotten(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.inGroup()
+	w.FailBefore(func(r kcpfake.Request) error {
+		if r.Resource == "users" && r.Name == "alice" && r.Verb != "get" {
+			return apierrors.NewBadRequest("never")
+		}
+		return nil
+	})
+	waiting, whys := w.applier.Waiting, []string{}
+	w.applier.Waiting = func(left int, why error) {
+		if why != nil {
+			whys = append(whys, why.Error())
+			u := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "bob"}}
+			require.True(t, w.Read(users, u))
+			require.Empty(t, u.Spec.Groups.Hashes, "the next person does not wait")
+		}
+		require.Less(t, len(whys), 20)
+		w.applyGroups()
+		waiting(left, nil)
+		w.clock.SetTime(w.clock.Now().Add(20 * time.Second))
+	}
+	r := w.runAll(restore.Step{Kind: restore.RejectPerson, Object: "carol"})
+	require.Len(t, r.Done, 1)
+	require.Len(t, r.GivenUp(), 1)
+	require.Equal(t, restore.Step{Kind: restore.ForgetGroups, Object: "alice"}, r.GivenUp()[0])
+	require.Contains(t, r.Impossible[0].Reason, "given up after 1m0s")
+	require.Contains(t, whys[0], "forget the groups of alice")
+	require.Empty(t, w.member("bob").Spec.Extra, "the group of another is forgotten")
+
+	r, err := w.applier.Run(t.Context(), r.Plan, r)
+	require.NoError(t, err)
+	require.Len(t, r.Impossible, 1, "a start that follows does not wait for it again")
+}
+
+// What groups gave and the controllers do not take is why the hub waits, and everybody sees it.
+func TestRun_saysThatItWaitsForWhatGroupsGave(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.inGroup()
+	for _, name := range []string{"alice", "bob"} {
+		u := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		require.True(t, w.Read(users, u))
+		u.Spec.Registration = v1alpha1.RegistrationApproved
+		w.Put(users, u)
+	}
+	said := false
+	w.applier.Waiting = func(_ int, why error) {
+		said = said || why != nil
+		w.clock.SetTime(w.clock.Now().Add(20 * time.Second))
+	}
+	w.runAll()
+	require.True(t, said)
 }

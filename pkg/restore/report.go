@@ -63,8 +63,8 @@ func (r Report) GivenUp() (steps []Step) {
 	return steps
 }
 
-// left returns the Steps of the Plan that a run before has not finished.
-func (r Report) left() (steps []Step) {
+// over has the Steps that a run has finished.
+func (r Report) over() map[stepKey]bool {
 	finished := map[stepKey]bool{}
 	for _, s := range r.Done {
 		finished[keyOf(s)] = true
@@ -72,6 +72,12 @@ func (r Report) left() (steps []Step) {
 	for _, s := range r.Impossible {
 		finished[keyOf(s.Step)] = true
 	}
+	return finished
+}
+
+// left returns the Steps of the Plan that a run before has not finished.
+func (r Report) left() (steps []Step) {
+	finished := r.over()
 	for _, s := range r.Steps {
 		if !finished[keyOf(s)] {
 			steps = append(steps, s)

@@ -52,6 +52,8 @@ const (
 	// DisableProvider takes a provider from a Workspace, LimitProvider rejects claims of one.
 	DisableProvider Kind = "disable provider"
 	LimitProvider   Kind = "limit provider"
+	// ForgetGroups makes the hub forget the groups of a person. No Plan has it: every restore does it for everybody.
+	ForgetGroups Kind = "forget groups"
 )
 
 // last reports whether a kind comes after all others: what it deactivates cannot be written any more.
