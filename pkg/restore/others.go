@@ -197,7 +197,7 @@ func (a *Applier) workspace(ctx context.Context, s Step) error {
 func (a *Applier) workspaceOf(ctx context.Context, org tenancy.Org, s Step) error {
 	ws, ok := a.Views.Workspace(s.Org, s.Workspace)
 	if !ok {
-		if _, claimed := tenancy.FindClaim(org.Spec.WorkspaceClaims, s.Workspace); claimed {
+		if _, claimed := tenancy.FindClaim(org.Spec.WorkspaceClaims, s.Workspace); claimed || a.getsDefault(org, s.Workspace) {
 			// It was accepted before the backup, so its controller makes it, or finds that it is gone.
 			return errNotYet
 		}

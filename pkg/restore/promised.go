@@ -63,3 +63,11 @@ func (a *Applier) takeBack(ctx context.Context, s Step, u *v1alpha1.User) error 
 	}
 	return notThere("the organization, and its creator, who is deleted, does not get it any more")
 }
+
+// getsDefault reports whether a Workspace is the default one that a person has to come in their own Organization.
+func (a *Applier) getsDefault(org tenancy.Org, workspace string) bool {
+	return a.PersonalOrgs && org.Spec.Personal && tenancy.DefaultWorkspaceOf(org.Organization) == workspace &&
+		slices.ContainsFunc(a.Members.People(), func(u *v1alpha1.User) bool {
+			return u.Name == org.CreatedBy() && u.Status.DefaultWorkspace == "" && tenancy.Active(u)
+		})
+}

@@ -3,6 +3,7 @@ package restore_test
 import (
 	"testing"
 
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -97,3 +98,34 @@ type ofNobody struct{ *world }
 func (ofNobody) Orgs() []tenancy.Org { return nil }
 
 func (ofNobody) MembershipsOf(string) []*v1alpha1.Membership { return nil }
+
+// So it is with the default Workspace in the Organization of a person who has just signed up.
+func TestRun_endsADefaultWorkspaceThatTheBackupDoesNotHaveYet(t *testing.T) {
+	t.Parallel()
+	const made = "5f8f0bd6-2d34-4c28-9ad4-6f0ee1b5a0f6"
+	for name, c := range map[string]struct {
+		had   string
+		never bool
+	}{"it comes": {}, "the person deleted it before": {had: made, never: true}} {
+		w := newWorld(t)
+		w.applier.PersonalOrgs = true
+		o := w.organization()
+		o.Spec.Personal, o.Annotations[v1alpha1.DefaultWorkspaceAnnotation] = true, made
+		w.Put(orgs, o)
+		alice := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "alice"}}
+		require.True(t, w.Read(users, alice))
+		alice.Spec.Registration, alice.Status.DefaultWorkspace = v1alpha1.RegistrationApproved, c.had
+		w.Put(users, alice)
+		w.applier.Waiting = func(left int, _ error) {
+			if left > 0 {
+				child := &kcptenancyv1alpha1.Workspace{}
+				child.Name = made
+				w.Put(inOrg, child)
+			}
+		}
+		r := w.run(restore.Step{Kind: restore.DeleteWorkspace, Workspace: made})
+		require.Equal(t, c.never, len(r.Impossible) == 1, name)
+		child, _ := w.Workspace(org, made)
+		require.Equal(t, c.never, child.DeletionRequestedAt == nil, name)
+	}
+}
