@@ -183,6 +183,11 @@ func TestLog_saysHowManyEventsAreLost(t *testing.T) {
 	require.NotContains(t, written[1], "lost")
 }
 
+// padded returns an event of more than 8 KiB, of which no text is cut.
+func padded(action string) audit.Event {
+	return audit.Event{Org: "o", Action: action, Facts: &audit.Facts{Fields: slices.Repeat([]string{strings.Repeat("p", 500)}, 16)}}
+}
+
 func options(file string) audit.Options { return audit.Options{File: file, MaxSize: 1} }
 
 func TestOpen_appendsToTheFile(t *testing.T) {
@@ -234,13 +239,12 @@ func TestOpen_countsWhatAFullDeviceLoses(t *testing.T) {
 
 func TestOpen_rotatesTheFile(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir, long := t.TempDir(), padded("x")
 	l, closing, err := audit.Open(t.Context(), audit.Options{File: filepath.Join(dir, "audit.log"), MaxSize: 1, MaxBackups: 1}, prometheus.NewRegistry())
 	require.NoError(t, err)
 	defer closing()
-	action := strings.Repeat("a", 100_000)
-	for range 35 {
-		require.NoError(t, l.Write(audit.Event{Action: action}))
+	for range 350 {
+		require.NoError(t, l.Write(long))
 	}
 	files, err := os.ReadDir(dir)
 	require.NoError(t, err)

@@ -3,7 +3,6 @@ package audit
 import (
 	"context"
 	"crypto/rand"
-	"strings"
 	"sync"
 	"time"
 
@@ -16,8 +15,8 @@ const (
 	budgetWindow = time.Minute
 	// maxCounted is the number of kinds of writes that are counted by name; the others are "other".
 	maxCounted = 64
-	// maxCountedName is the length of the name of such a kind.
-	maxCountedName = 128
+	// maxCountedName is the length of the name of such a kind in JSON: all of them fit into an event.
+	maxCountedName = 96
 )
 
 // Budget bounds the proxied writes with events of their own, for each Organization and minute: no tenant
@@ -78,7 +77,7 @@ func (b *Budget) Take(e Event) bool {
 	if e.Resource.Group != "" {
 		what += "." + e.Resource.Group
 	}
-	what = strings.ToValidUTF8(what[:min(len(what), maxCountedName)], "")
+	what = cut(what, maxCountedName)
 	if _, known := s.counts[what]; !known && len(s.counts) >= maxCounted {
 		what = "other"
 	}

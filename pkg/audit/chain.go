@@ -85,7 +85,7 @@ type chain struct {
 func (c *chain) write(e Event) error {
 	e.APIVersion, e.Log, e.Replica = APIVersion, c.head.Log, c.head.Replica
 	e.Seq, e.Prev, e.Lost = c.head.Seq+1, c.head.Hash, c.lost
-	event, err := json.Marshal(e)
+	event, err := e.line(maxLine - len("\n"))
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ type Line struct {
 }
 
 const (
-	// maxLine is the maximum length of a line that a reader takes for an event.
+	// maxLine is the maximum length of a line that a reader takes for an event. No longer one is written.
 	maxLine = 256 << 10
 	// usualLine is room for some lines. A follower reads after each event, so a buffer for the longest one would be
 	// most of the garbage of a hub.

@@ -26,6 +26,9 @@
 //   - Refusals with 401 and 429, and those before the limits of the caller, are sampled: the
 //     log has the first of a minute for each client, action and code, with the number of events
 //     that were left out since the last one.
+//   - Every text of an event is cut where its line is made, by a walk over the type: a line that is longer than what readers
+//     take would be a gap in its chain. Of an event that is too long nevertheless, what identifies it is written, with cut:
+//     a restore says that it does not know it.
 //   - A line is written with write(2) and without fsync: the log survives the end of the process,
 //     but not the loss of power.
 //   - Rights and writes have files of their own, of the same sizes: proxied writes and sampled refusals, of

@@ -1,8 +1,6 @@
 package audit
 
 import (
-	"fmt"
-	"slices"
 	"time"
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
@@ -32,8 +30,9 @@ const (
 	ActorAnonymous = "anonymous"
 )
 
-// Event is one line of the audit log. It has no token, and nothing of a body but Facts. Texts are
-// cut to 512 bytes, and each list of Facts to 8 KiB: its last text then says how many are left out.
+// Event is one line of the audit log. It has no token, and nothing of a body but Facts. Each text, whichever
+// field it is in, is cut to 512 bytes of JSON, and each list and map to 8 KiB: its last text then says how many are
+// left out.
 type Event struct {
 	// APIVersion, Time, in UTC, and the five fields of the chain are set by Write.
 	APIVersion string    `json:"apiVersion"`
@@ -75,6 +74,9 @@ type Event struct {
 	// Rotation is that of an event of the log itself.
 	Rotation *Rotation `json:"rotation,omitempty"`
 	Resource *Resource `json:"resource,omitempty"`
+	// Cut is true if Facts, Rotation and Resource are left out, because the line would be longer than what readers
+	// take for an event.
+	Cut bool `json:"cut,omitempty"`
 }
 
 // Actor is the origin of a change.
@@ -98,59 +100,3 @@ type Facts = rest.AuditFacts
 
 // Resource is what a proxied request writes to.
 type Resource = rest.AuditResource
-
-const (
-	// maxText is the maximum length of a text that a client chooses, in bytes.
-	maxText = 512
-	// maxList is that of all texts of one list together.
-	maxList = 8 << 10
-)
-
-// bounded cuts the texts that a client chooses. A tenant who could write long lines would make the
-// log rotate, and so forget, what others did.
-func (e *Event) bounded() {
-	for _, text := range []*string{&e.Org, &e.Workspace, &e.Object, &e.Cluster} {
-		cut(text)
-	}
-	if e.Resource != nil {
-		r := *e.Resource
-		for _, text := range []*string{&r.Verb, &r.Group, &r.Resource, &r.Subresource, &r.Namespace, &r.Name} {
-			cut(text)
-		}
-		e.Resource = &r
-	}
-	if e.Facts != nil {
-		f := *e.Facts
-		for _, text := range []*string{&f.Subject, &f.Reason, &f.Token, &f.Rotated, &f.Slug, &f.Export} {
-			cut(text)
-		}
-		for _, list := range []*[]string{&f.Fields, &f.AcceptedClaims, &f.RejectedClaims} {
-			*list = cutList(*list)
-		}
-		if f.Roles != nil {
-			roles := cutList(*f.Roles)
-			f.Roles = &roles
-		}
-		e.Facts = &f
-	}
-}
-
-func cut(text *string) {
-	if len(*text) > maxText {
-		*text = (*text)[:maxText]
-	}
-}
-
-// cutList returns the texts of a list that fit, cut, and says how many do not.
-func cutList(list []string) []string {
-	size := 0
-	fits := slices.Clone(list)
-	for i := range fits {
-		cut(&fits[i])
-		// In JSON a text has two quotes and a comma.
-		if size += len(fits[i]) + 3; size > maxList {
-			return append(fits[:i], fmt.Sprintf("and %d more", len(list)-i))
-		}
-	}
-	return fits
-}

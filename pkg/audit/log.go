@@ -155,8 +155,8 @@ func open(ctx context.Context, o Options) (l *Log, closing func(), err error) {
 // Write appends an event. It returns after write(2), not after fsync(2). An event that cannot be
 // written is counted, and Err reports the error until another one is written.
 func (l *Log) Write(e Event) error {
-	e.bounded()
 	if l.logger != nil {
+		e = e.bounded()
 		e.APIVersion, e.Time = APIVersion, time.Now().UTC()
 		l.logger.Info(e.Action, zap.Any("event", e))
 		return nil

@@ -108,19 +108,18 @@ func TestVerify_findsWhatWasDoneToALine(t *testing.T) {
 func TestVerify_followsRotations(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "audit.log")
-	padding := strings.Repeat("a", 100_000)
 	var heads []audit.Head
 	for range 3 {
 		l, closing, err := audit.Open(t.Context(), audit.Options{File: file, MaxSize: 1, MaxBackups: 2}, prometheus.NewRegistry())
 		require.NoError(t, err)
-		for range 25 {
-			write(t, l, audit.Event{Org: "o", Action: padding})
+		for range 250 {
+			write(t, l, padded("x"))
 		}
 		heads = l.Heads()
 		closing()
 	}
 	require.Equal(t, heads[0].Replica, heads[1].Replica)
-	require.Greater(t, heads[0].Seq, uint64(75))
+	require.Greater(t, heads[0].Seq, uint64(750))
 	require.Empty(t, verify(t, file, heads...))
 	files, err := audit.Files(file)
 	require.NoError(t, err)

@@ -3,6 +3,7 @@ package records_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +26,11 @@ func (r *replica) say(t testing.TB, events ...audit.Event) {
 		require.NoError(t, r.Write(e))
 	}
 	r.settle(t)
+}
+
+// padded returns an event of more than 8 KiB, with which a file is soon full.
+func padded() audit.Event {
+	return audit.Event{Action: "x", Facts: &audit.Facts{Fields: slices.Repeat([]string{strings.Repeat("p", 500)}, 16)}}
 }
 
 // objects reads all pages.

@@ -201,9 +201,8 @@ func TestShipper_storesEveryEventOnce(t *testing.T) {
 				writers.Go(func() { r.write(t, 200) })
 			}
 			writers.Wait()
-			padding := strings.Repeat("p", 200_000)
-			for range 12 {
-				require.NoError(t, last[0].Write(audit.Event{Action: padding}))
+			for range 260 {
+				require.NoError(t, last[0].Write(padded()))
 			}
 			for _, r := range last {
 				r.settle(t)
@@ -354,8 +353,8 @@ func TestShipper_countsWhatItLost(t *testing.T) {
 	r.stop()
 	l, closing, err := audit.Open(t.Context(), r.options, prometheus.NewRegistry())
 	require.NoError(t, err)
-	for range 80 {
-		require.NoError(t, l.Write(audit.Event{Action: strings.Repeat("p", 100_000)}))
+	for range 900 {
+		require.NoError(t, l.Write(padded()))
 	}
 	closing()
 	r = start(t, open(t, url), dir, few)

@@ -136,6 +136,9 @@ func (c *chains) add(l audit.Line) {
 	if e.Lost > 0 && (!c.order.EarlyHeads || !c.old(e)) {
 		c.unknown("replica %s, event %d: %d events before it could not be written", e.Replica, e.Seq, e.Lost)
 	}
+	if e.Cut {
+		c.unknown("replica %s, event %d does not say what was changed: it was too long", e.Replica, e.Seq)
+	}
 	c.change(e, true)
 }
 

@@ -162,6 +162,9 @@ func TestRead_refusesWhatItCannotKnow(t *testing.T) {
 		"what is no event any more": {func(h *hub, o *restore.Order) {
 			o.Files = []string{h.lines(func(l []string) []string { l[5] = "{}\n"; return l })}
 		}, "events 6 to 6 are missing"},
+		"an event that was too long": {func(h *hub, o *restore.Order) {
+			o.Files = []string{h.lines(func(l []string) []string { l[7] = strings.Replace(l[7], `"id":`, `"cut":true,"id":`, 1); return l })}
+		}, "event 8 does not say what was changed"},
 		"an event that is there twice": {func(h *hub, o *restore.Order) {
 			o.Files = append(o.Files, h.lines(func(l []string) []string { return []string{change(l[5])} }))
 		}, "event 6 is there twice"},
