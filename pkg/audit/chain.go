@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -19,7 +20,7 @@ import (
 const (
 	// Rights has everything but what Writes has.
 	Rights = "rights"
-	// Writes has proxied requests, and sampled refusals: what tenants can write much of.
+	// Writes has proxied requests, and what was refused: what tenants can write much of.
 	Writes = "writes"
 )
 
@@ -33,9 +34,10 @@ type Rotation struct {
 	First uint64 `json:"first"`
 }
 
-// chainOf is the chain to which an action belongs.
-func chainOf(action string) string {
-	if strings.HasPrefix(action, "kubernetes ") || strings.HasPrefix(action, "refuse ") {
+// chainOf is the chain to which an event belongs. What was refused before an intent says nothing of rights.
+func chainOf(e Event) string {
+	if strings.HasPrefix(e.Action, "kubernetes ") || strings.HasPrefix(e.Action, "refuse ") || e.Action == countsUnchanged ||
+		e.Unchanged && e.Code >= http.StatusBadRequest {
 		return Writes
 	}
 	return Rights

@@ -68,6 +68,9 @@ type Event struct {
 	Outsider bool `json:"outsider,omitempty"`
 	// Code is the HTTP status of the answer. An intent has none.
 	Code int `json:"code,omitempty"`
+	// Unchanged is true for the outcome of a request to the API that has no intent: it was refused, or it
+	// changed nothing.
+	Unchanged bool `json:"unchanged,omitempty"`
 	// Suppressed is the number of equal refusals that were not written since the last one.
 	Suppressed int    `json:"suppressed,omitempty"`
 	Facts      *Facts `json:"facts,omitempty"`

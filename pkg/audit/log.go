@@ -164,7 +164,7 @@ func (l *Log) Write(e Event) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.rights
-	if chainOf(e.Action) == Writes {
+	if chainOf(e) == Writes {
 		c = l.writes
 	}
 	l.rotate(c)

@@ -45,7 +45,8 @@ type change struct {
 	log      func(audit.Event) error
 	admit    func(storage.Write) error
 	intended bool
-	// budget decides at the first event of the request whether it has any; left is true if not.
+	// budget decides at the first event of the request whether it has any; left is true if not. A change of the API
+	// always has.
 	budget        *audit.Budget
 	decided, left bool
 	// limited is true for a request within the limits of its caller.
@@ -97,6 +98,7 @@ func (a *Auditor) Audit(next http.Handler) http.Handler {
 			}
 			e := c.event(r)
 			e.Stage, e.Code = audit.StageOutcome, code
+			e.Unchanged = !c.intended && e.Resource == nil
 			if made := w.Header().Get("Location"); made != "" && e.Object == "" && r.Method == http.MethodPost {
 				e.Object = path.Base(made)
 			}
