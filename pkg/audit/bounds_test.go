@@ -62,8 +62,8 @@ func fill(v reflect.Value, text string) (texts int) {
 func TestWrite_aClientMakesNoLineThatReadersSkip(t *testing.T) {
 	t.Parallel()
 	for name, part := range map[string]string{
-		"six bytes in JSON": "&", "control characters": "\x00", "no UTF-8": "\xff", "a part of a rune": "\xe2\x82", "runes": "\u20ac", "separators": "\u2028",
-		"quotes": `"`, "plain": "x",
+		"six bytes in JSON": "&", "control characters": "\x00", "no UTF-8": "\xff", "a part of a rune": "\xe2\x82",
+		"runes": "\u20ac", "separators": "\u2028", "quotes": `"`, "plain": "x",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

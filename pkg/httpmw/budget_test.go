@@ -66,7 +66,8 @@ func TestAudit_aFloodOfWritesHasOneEvent(t *testing.T) {
 // carried out, has its events.
 func TestAudit_aFloodOfRefusedRequestsHasOneEvent(t *testing.T) {
 	t.Parallel()
-	l, closing, err := audit.Open(t.Context(), audit.Options{File: filepath.Join(t.TempDir(), "rights.jsonl"), MaxSize: 1}, prometheus.NewRegistry())
+	o := audit.Options{File: filepath.Join(t.TempDir(), "rights.jsonl"), MaxSize: 1}
+	l, closing, err := audit.Open(t.Context(), o, prometheus.NewRegistry())
 	require.NoError(t, err)
 	defer closing()
 	clock := clocktesting.NewFakeClock(time.Unix(1_000, 0))
@@ -99,7 +100,8 @@ func TestAudit_aFloodOfRefusedRequestsHasOneEvent(t *testing.T) {
 	said := func(file string) (all []string) {
 		require.NoError(t, audit.Lines(file, 0, func(l audit.Line) bool {
 			require.True(t, l.OK)
-			all = append(all, strings.TrimSpace(strings.Join([]string{string(l.Event.Stage), l.Event.Action, l.Event.Actor.User, l.Event.Object, strconv.Itoa(l.Event.Code)}, " ")))
+			e := l.Event
+			all = append(all, strings.Join([]string{string(e.Stage), e.Action, e.Actor.User, e.Object, strconv.Itoa(e.Code)}, " "))
 			if l.Event.Suppressed > 0 {
 				require.Equal(t, 498, l.Event.Suppressed)
 				require.Equal(t, map[string]int{"PATCH /api/orgs/{org}": 498}, l.Event.Facts.Counts)
@@ -111,11 +113,12 @@ func TestAudit_aFloodOfRefusedRequestsHasOneEvent(t *testing.T) {
 	paths := l.Paths()
 	slices.Sort(paths)
 	require.Equal(t, []string{
-		"intent PATCH /api/orgs/{org} alice  0", "outcome PATCH /api/orgs/{org} alice  200", "outcome PATCH /api/orgs/{org} alice  200",
+		"intent PATCH /api/orgs/{org} alice  0", "outcome PATCH /api/orgs/{org} alice  200",
+		"outcome PATCH /api/orgs/{org} alice  200",
 	}, said(paths[0]), "the rights: a change, and what changed nothing")
 	require.Equal(t, []string{
-		"outcome PATCH /api/orgs/{org} alice  403", "outcome PATCH /api/orgs/{org} alice  503", "outcome PATCH /api/orgs/{org} bob  403",
-		"outcome unchanged requests  alice 0",
+		"outcome PATCH /api/orgs/{org} alice  403", "outcome PATCH /api/orgs/{org} alice  503",
+		"outcome PATCH /api/orgs/{org} bob  403", "outcome unchanged requests  alice 0",
 	}, said(paths[1]))
 	require.Equal(t, 498.0, testutil.ToFloat64(budget.Counted()))
 }
