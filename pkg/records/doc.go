@@ -19,6 +19,8 @@
 //   - A Reader answers for all replicas. The tenant of a query is a condition that no caller writes; each condition
 //     is a constant, and what a client sends is the value of a placeholder. The event that was read must
 //     name the tenant, too, because the columns lack the NULs that a client can send.
+//   - Outsiders can cause as many events of an Organization as they like. The indexes of tenants leave these out, and
+//     SQLite, which has no statistics, is told which index to take: so admins find theirs whatever others send.
 //   - A page looks at a limited number of events where a filter has no index, so that no tenant makes the
 //     database read all that it wrote. Pages are ordered by time, replica and number: a position is good at
 //     every replica, and later events do not move it.

@@ -4,6 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
+
+	"github.com/faroshq/kedge-hub/pkg/audit"
 )
 
 // Once writes what was counted, and removes what is too old.
@@ -28,3 +31,23 @@ func NewBillingTarget(db *sql.DB, table BillingTable) *BillingTarget {
 
 // Push pushes what is final.
 func (p *Pusher) Push(ctx context.Context) error { return p.push(ctx) }
+
+// Statement is a SELECT with the values of its placeholders.
+type Statement struct {
+	Text   string
+	Values []any
+}
+
+// Statements are what a Reader asks for a page, whose last event is at most at last.
+func (d *DB) Statements(q audit.Query, last *audit.Position) ([]Statement, error) {
+	within, filters, err := d.conditionsOf(q)
+	if err != nil {
+		return nil, err
+	}
+	find := Statement{d.lastOf(within), append(slices.Clone(within.values), maxScanned-1)}
+	if last != nil {
+		within.add("("+order+") >= (?, ?, ?, ?)", positionValues(*last)...)
+	}
+	within.and(filters)
+	return []Statement{find, {d.pageOf(within), append(within.values, q.Limit+1)}}, nil
+}

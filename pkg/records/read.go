@@ -26,6 +26,14 @@ const (
 	maxReplicas = 100
 )
 
+// The indexes of the events of tenants, which have nothing that outsiders caused.
+const (
+	tenantIndex          condition = "audit_events_tenant"
+	tenantActorIndex     condition = "audit_events_tenant_actor"
+	tenantObjectIndex    condition = "audit_events_tenant_object"
+	tenantWorkspaceIndex condition = "audit_events_tenant_workspace"
+)
+
 // order is that of pages, in the form of a list of columns and of an ORDER BY.
 const (
 	order      = "time, replica, log, seq"
@@ -84,6 +92,7 @@ func (r *Reader) Events(ctx context.Context, q audit.Query) (page audit.Page, er
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	var last *audit.Position
+	// What within selects is in the order of an index, so that nothing but the page is read.
 	if !filters.empty() {
 		// A filter that selects nothing would have the database read all that the tenant has.
 		if last, err = r.lastScanned(ctx, within); err != nil {
@@ -94,12 +103,7 @@ func (r *Reader) Events(ctx context.Context, q audit.Query) (page audit.Page, er
 		}
 	}
 	within.and(filters)
-	if !q.Outsiders() {
-		within.add("NOT outsider")
-	}
-	rows, err := r.db.reads.QueryContext(ctx,
-		r.db.query("SELECT "+order+", event FROM audit_events WHERE "+within.text()+" ORDER BY "+descending+" LIMIT ?"),
-		append(within.values, q.Limit+1)...)
+	rows, err := r.db.reads.QueryContext(ctx, r.db.pageOf(within), append(within.values, q.Limit+1)...)
 	if err != nil {
 		return page, unavailable(err)
 	}
@@ -134,13 +138,31 @@ func (r *Reader) Events(ctx context.Context, q audit.Query) (page audit.Page, er
 // lastScanned returns the last event that a page looks at. It is nil if that is all.
 func (r *Reader) lastScanned(ctx context.Context, within conditions) (*audit.Position, error) {
 	var p audit.Position
-	err := r.db.reads.QueryRowContext(ctx,
-		r.db.query("SELECT "+order+" FROM audit_events WHERE "+within.text()+" ORDER BY "+descending+" LIMIT 1 OFFSET ?"),
-		append(within.values, maxScanned-1)...).Scan((*moment)(&p.Time), &p.Replica, &p.Log, &p.Seq)
+	err := r.db.reads.QueryRowContext(ctx, r.db.lastOf(within), append(within.values, maxScanned-1)...).
+		Scan((*moment)(&p.Time), &p.Replica, &p.Log, &p.Seq)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
 	return &p, err
+}
+
+// pageOf is the statement that reads a page; its last value is the number of events.
+func (d *DB) pageOf(c conditions) string {
+	return d.query("SELECT " + order + ", event FROM " + d.from(c) + " WHERE " + c.text() + " ORDER BY " + descending + " LIMIT ?")
+}
+
+// lastOf is the statement that finds the last event that a page looks at; its last value is the number of those before it.
+func (d *DB) lastOf(c conditions) string {
+	return d.query("SELECT " + order + " FROM " + d.from(c) + " WHERE " + c.text() + " ORDER BY " + descending + " LIMIT 1 OFFSET ?")
+}
+
+// from names the table, with the index where SQLite must not choose: it has no statistics, and takes one with the events of
+// outsiders now and then.
+func (d *DB) from(c conditions) string {
+	if d.postgres || c.index == "" {
+		return "audit_events"
+	}
+	return "audit_events INDEXED BY " + string(c.index)
 }
 
 // condition is a part of a WHERE. It is a constant of this package: what a client sends is a value.
@@ -150,6 +172,8 @@ type condition string
 type conditions struct {
 	texts  []string
 	values []any
+	// index is the one of the tenants that has the conditions; empty for the whole hub.
+	index condition
 }
 
 func (c *conditions) add(text condition, values ...any) {
@@ -180,25 +204,35 @@ func (d *DB) conditionsOf(q audit.Query) (within, filters conditions, err error)
 	if org != "" {
 		within.add("org = ?", org)
 	}
+	if !q.Outsiders() {
+		// Indexes have it: outsiders cannot make the database read what they sent to the tenant.
+		within.index = tenantIndex
+		within.add("NOT outsider")
+	}
 	indexed := false
+	use := func(by condition) {
+		if indexed = true; within.index != "" {
+			within.index = by
+		}
+	}
 	if workspace != "" {
 		within.add("workspace = ?", workspace)
-		indexed = true
+		use(tenantWorkspaceIndex)
 	}
 	for _, f := range []struct {
 		value string
-		// index is the condition that can use an index; filter is the same one without it.
-		index, filter condition
+		// index is the condition that can use the index by; filter is the same one without it.
+		index, filter, by condition
 	}{
-		{q.Object, "object = ?", "coalesce(object, '') = ?"},
-		{q.Actor, "actor = ?", "coalesce(actor, '') = ?"},
-		{q.Workspace, "workspace = ?", "coalesce(workspace, '') = ?"},
+		{q.Object, "object = ?", "coalesce(object, '') = ?", tenantObjectIndex},
+		{q.Actor, "actor = ?", "coalesce(actor, '') = ?", tenantActorIndex},
+		{q.Workspace, "workspace = ?", "coalesce(workspace, '') = ?", tenantWorkspaceIndex},
 	} {
 		switch {
 		case f.value == "":
 		case !indexed:
 			within.add(f.index, f.value)
-			indexed = true
+			use(f.by)
 		default:
 			filters.add(f.filter, f.value)
 		}
