@@ -71,8 +71,8 @@ func newMatrixWorld(t *testing.T) *matrixWorld {
 		o.AdminUsers, o.AuditorUsers = []string{matrixPeople[asPlatformAdmin]}, []string{matrixPeople[asAuditor]}
 		o.DefaultOrgQuota = 100
 		o.AuditLogFile, o.Records.Database = w.auditFile, records.DefaultURL(o.DataDir)
-		// One person asks for it in many ways at once.
-		o.Limits.AuditReadsPerPerson = 0
+		// One person asks for it in many ways at once, and each refusal is to have its event.
+		o.Limits.AuditReadsPerPerson, o.AuditLog.OrgWrites = 0, 0
 		o.TokenFile = filepath.Join(t.TempDir(), "tokens.csv")
 		require.NoError(t, writeMatrixTokens(o.TokenFile))
 	})
