@@ -248,7 +248,7 @@ func TestOpen_rotatesTheFile(t *testing.T) {
 	}
 	files, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	require.Len(t, files, 3, "two of rights, one of writes")
+	require.Len(t, files, 4, "two of rights with their mark, one of writes")
 }
 
 func TestAround_makesNoChangeThatGivesRightsUnaudited(t *testing.T) {

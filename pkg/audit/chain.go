@@ -79,6 +79,8 @@ type chain struct {
 	torn bool
 	// lost is the number of events that could not be written since the last one.
 	lost int
+	// mark keeps that there are any. Only Rights has one, and only in a regular file.
+	mark *mark
 	// rotation is what the chain does not say yet.
 	rotation *Rotation
 }

@@ -16,6 +16,17 @@
 //     and gives none: such a change always works. The lost event is counted
 //     (kedge_audit_lost_total), and the readiness details report it. The next event of the chain says how many
 //     are lost before it. Reads do not depend on the log.
+//   - A restart does not forget that events of the rights are lost: a restore would give back what ended unaudited. The
+//     mark, a file with an empty line beside that of the chain (FILE.whole), is emptied before such a change is carried
+//     out, which takes no space. The first event after a start with an empty mark says that one event is lost
+//     before it, whatever their number was; the mark has its line again when an event that counts them is on the
+//     disk. A kill between the two counts them twice, and none not at all.
+//   - If the mark cannot be emptied, such as on a disk that has become read-only, the change is carried out all the same.
+//     A removal that is refused leaves a right in force for certain, while one that is forgotten comes back only where the hub
+//     is killed before it can write, and then restored from a backup of before. The readiness details say it.
+//   - A chain without a mark is new, or a version that had none wrote it: it counts as whole, and gets one. If its disk has
+//     no room for that, it does not: that version has then lost events, too, and its end forgot them. That version, after
+//     a rollback, leaves the mark as it is.
 //   - The same holds for proxied writes. A delete passes without an intent, because it frees
 //     space and RBAC only adds rights; every other write, exec, attach and port-forward is refused.
 //   - A proxied create that leaves the name to kcp has it in the outcome: the proxy reads it from the answer as

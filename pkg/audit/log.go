@@ -149,6 +149,13 @@ func open(ctx context.Context, o Options) (l *Log, closing func(), err error) {
 	if replica != "" {
 		l.rights.head.Replica, l.writes.head.Replica = replica, replica
 	}
+	if err := l.rights.openMark(); err != nil {
+		closing()
+		return nil, nil, err
+	}
+	if l.rights.lost > 0 {
+		log.From(ctx).Warn("events of the audit log were lost before this start; the next one says so", zap.String("file", o.File))
+	}
 	return l, closing, nil
 }
 
@@ -170,7 +177,11 @@ func (l *Log) Write(e Event) error {
 	l.rotate(c)
 	// The order of the lines is that of their times.
 	e.Time = time.Now().UTC()
-	if err := c.write(e); err != nil {
+	err := c.write(e)
+	if marked := c.remember(); err != nil && marked != nil {
+		err = fmt.Errorf("%w; a restart would forget that: %w", err, marked)
+	}
+	if err != nil {
 		l.lost.Inc()
 		err = fmt.Errorf("the audit log cannot be written: %w", err)
 		l.err.Store(&err)

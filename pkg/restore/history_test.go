@@ -266,3 +266,23 @@ func TestRead_refusesAnUnknownEndOfALogThatWasFull(t *testing.T) {
 	_, err := restore.Read(o)
 	require.ErrorContains(t, err, "3 events before it could not be written")
 }
+
+// The hub lost the removal on a full disk, as the mark beside its file says, and was killed before it could write that.
+func TestReadHistory_knowsThatAKilledHubLostARemoval(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.remove("before", 204)
+	o := h.order()
+	require.NoError(t, os.Truncate(h.file+".whole", 0))
+	again, closing, err := audit.Open(t.Context(), audit.Options{File: h.file, MaxSize: 1}, prometheus.NewRegistry())
+	require.NoError(t, err)
+	t.Cleanup(closing)
+	h.log = again
+	h.remove("after", 204)
+	got, err := restore.ReadHistory(o)
+	require.NoError(t, err)
+	require.Len(t, got.Unknown, 1)
+	require.Contains(t, got.Unknown[0], "event 3: 1 events before it could not be written")
+	_, err = restore.Read(o)
+	require.ErrorContains(t, err, "could not be written")
+}

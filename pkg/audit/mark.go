@@ -1,0 +1,132 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// markSuffix follows the name of the file of a chain in the name of its mark.
+const markSuffix = ".whole"
+
+// mark is a file beside that of a chain. It keeps beyond the end of the process that events are lost which no event of the
+// chain counts. It has an empty line while there are none, so that who reads it as a part of the log finds nothing, and it
+// is empty while there are some: that takes no space, so a full disk does not prevent it.
+type mark struct {
+	path string
+	says said
+}
+
+// said is what the file of a mark says. It is unsure where there is none.
+type said int
+
+const (
+	unsure said = iota
+	whole
+	broken
+)
+
+// openMark returns the mark of the chain in a file. A chain without one is new, or a version before this one wrote it: it
+// counts as whole, unless the disk has no room for the mark. That version has then probably lost events, too, and forgotten
+// them at its end.
+func openMark(file string) (*mark, error) {
+	m := &mark{path: file + markSuffix}
+	info, err := os.Stat(m.path)
+	switch {
+	case err == nil && !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is no file; put it elsewhere", m.path)
+	case err == nil && info.Size() > 0:
+		m.says = whole
+	case err == nil:
+		m.says = broken
+	case errors.Is(err, os.ErrNotExist):
+		err = m.mend(func() error { return nil })
+		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+			_ = m.broken()
+			return m, nil
+		}
+		return m, err
+	default:
+		return nil, err
+	}
+	return m, nil
+}
+
+// broken has the mark say that events are lost.
+func (m *mark) broken() error {
+	if m.says == broken {
+		return nil
+	}
+	f, err := os.OpenFile(m.path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	m.says = broken
+	// A disk that cannot sync keeps it beyond the end of the process.
+	_ = errors.Join(f.Sync(), f.Close(), syncDir(filepath.Dir(m.path)))
+	return nil
+}
+
+// mend has the mark say that no events are lost, once synced has put on the disk the event that counts those that were.
+func (m *mark) mend(synced func() error) error {
+	if m.says == whole {
+		return nil
+	}
+	next := m.path + ".new"
+	err := errors.Join(writeSynced(next, "\n"), synced())
+	if err == nil {
+		err = os.Rename(next, m.path)
+	}
+	if err != nil {
+		_ = os.Remove(next)
+		return err
+	}
+	m.says = whole
+	// Where this fails, a loss of power brings back the mark of before, which errs on the safe side.
+	_ = syncDir(filepath.Dir(m.path))
+	return nil
+}
+
+func writeSynced(path, text string) (err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if _, err := f.WriteString(text); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// openMark opens the mark of the chain. An event that was lost before counts as one, whatever their number was.
+func (c *chain) openMark() (err error) {
+	if c.mark, err = openMark(c.file.path); err == nil && c.mark.says != whole {
+		c.lost = 1
+	}
+	return err
+}
+
+// remember has the mark of a chain say whether events are lost. It runs after each event, and so before a change that is
+// carried out without one. A mark that cannot be mended is tried again after the next event: until then, a restart counts
+// an event as lost that is none.
+func (c *chain) remember() error {
+	switch {
+	case c.mark == nil:
+		return nil
+	case c.lost == 0:
+		_ = c.mark.mend(c.file.to.Sync)
+		return nil
+	}
+	return c.mark.broken()
+}
