@@ -27,6 +27,8 @@
 //   - A chain without a mark is new, or a version that had none wrote it: it counts as whole, and gets one. If its disk has
 //     no room for that, it does not: that version has then lost events, too, and its end forgot them. That version, after
 //     a rollback, leaves the mark as it is.
+//   - A restore that is given a file beside its mark, of a hub that was not started again, knows from it that more ended than
+//     the file says.
 //   - The same holds for proxied writes. A delete passes without an intent, because it frees
 //     space and RBAC only adds rights; every other write, exec, attach and port-forward is refused.
 //   - A proxied create that leaves the name to kcp has it in the outcome: the proxy reads it from the answer as

@@ -54,6 +54,13 @@ func openMark(file string) (*mark, error) {
 	return m, nil
 }
 
+// EndLost reports whether the mark beside a file of the log says that events are lost behind its end. It is false for a
+// file without a mark, such as one that a collector has.
+func EndLost(file string) bool {
+	info, err := os.Stat(file + markSuffix)
+	return err == nil && info.Size() == 0
+}
+
 // broken has the mark say that events are lost.
 func (m *mark) broken() error {
 	if m.says == broken {

@@ -36,7 +36,7 @@ type Order struct {
 	Quiet []audit.Head `json:"quiet,omitempty"`
 	// EarlyHeads is true if the Heads were taken before the backup. BackupAt alone then says what the backup has.
 	EarlyHeads bool `json:"earlyHeads,omitempty"`
-	// Doubts say why it is not certain what the backup has.
+	// Doubts say why it is not certain what the backup has, or what ended after it.
 	Doubts []string `json:"doubts,omitempty"`
 	// Files are the names of the files of audit chains, below the folder of the Order.
 	Files []string `json:"files"`

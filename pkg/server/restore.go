@@ -62,6 +62,7 @@ func Restore(ctx context.Context, c Config, o RestoreOptions, in io.Reader, out 
 		return err
 	}
 	order := restore.Order{BackupAt: m.Time, Heads: m.Heads, Ended: m.Ended, AcceptLostHistory: o.AcceptLostHistory}
+	order.Doubts = endsLost(files)
 	if err := place(ctx, c.DataDir, order, files, stored); err != nil {
 		return fmt.Errorf("%s is filled, and its hub would not know what to end: %w; empty it, and restore again", c.DataDir, err)
 	}
@@ -195,6 +196,16 @@ func chainFiles(named []string) (files []string, err error) {
 		}
 	}
 	return files, nil
+}
+
+// endsLost says of which files the hub could not write what followed, and has not been able to say so in them since.
+func endsLost(files []string) (doubts []string) {
+	for _, file := range files {
+		if audit.EndLost(file) {
+			doubts = append(doubts, file+": events behind its end could not be written")
+		}
+	}
+	return doubts
 }
 
 // released is what an operator is told whose hubs purge again.

@@ -87,7 +87,7 @@ func RestoreExternal(ctx context.Context, c Config, o RestoreOptions, out io.Wri
 			return err
 		}
 		order := restore.OrderFor(restore.Restored{BackupAt: o.BackupAt, Recorded: recorded, Renewed: renewed(lease)})
-		order.AcceptLostHistory = o.AcceptLostHistory
+		order.Doubts, order.AcceptLostHistory = append(order.Doubts, endsLost(files)...), o.AcceptLostHistory
 		plan, err := readOrder(ctx, order, files, stored)
 		if err != nil {
 			return err

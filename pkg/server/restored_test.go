@@ -252,6 +252,16 @@ func TestRestore_leavesToTheNextStartWhatEnded(t *testing.T) {
 	require.Contains(t, out, "not known, as you accepted")
 	_, err = opened(t, c)
 	require.NoError(t, err)
+
+	// The disk of the lost hub was full at its end, as the mark of its file says.
+	require.NoError(t, os.Truncate(file+".whole", 0))
+	c = verifying(t)
+	_, err = run(c, nil)
+	require.ErrorContains(t, err, "events behind its end could not be written")
+	_, err = opened(t, c)
+	require.ErrorContains(t, err, "--accept-lost-history")
+	_, err = run(verifying(t), func(o *RestoreOptions) { o.AcceptLostHistory = true })
+	require.NoError(t, err)
 }
 
 // What is wrong with the command line leaves the folder empty.
