@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -63,8 +64,10 @@ type Log struct {
 	// mu guards the chains, which are nil with a logger.
 	mu             sync.Mutex
 	rights, writes *chain
-	// err is that of the last event; nil if it was written. It is read while a write blocks.
-	err atomic.Pointer[error]
+	// err is that of the last event; nil if it was written. heads are the ends of the chains. They are read while a write
+	// blocks.
+	err   atomic.Pointer[error]
+	heads atomic.Pointer[[]Head]
 }
 
 // New returns a log that writes to w, or to the logger of the context if w is nil.
@@ -79,6 +82,7 @@ func New(ctx context.Context, w io.Writer) *Log {
 	replica := rand.Text()
 	l.rights = &chain{head: Head{Replica: replica, Log: Rights}, to: w}
 	l.writes = &chain{head: Head{Replica: replica, Log: Writes}, to: w}
+	l.publish()
 	return l
 }
 
@@ -119,7 +123,10 @@ func open(ctx context.Context, o Options) (l *Log, closing func(), err error) {
 	replica := ""
 	var opened []*file
 	closing = func() {
-		l.mu.Lock()
+		// A write that hangs keeps nobody from the end of the process, which closes the files.
+		if !l.mu.TryLock() {
+			return
+		}
 		defer l.mu.Unlock()
 		for _, f := range opened {
 			_ = f.to.Close()
@@ -149,6 +156,7 @@ func open(ctx context.Context, o Options) (l *Log, closing func(), err error) {
 	if replica != "" {
 		l.rights.head.Replica, l.writes.head.Replica = replica, replica
 	}
+	l.publish()
 	if err := l.rights.openMark(); err != nil {
 		closing()
 		return nil, nil, err
@@ -178,6 +186,7 @@ func (l *Log) Write(e Event) error {
 	// The order of the lines is that of their times.
 	e.Time = time.Now().UTC()
 	err := c.write(e)
+	l.publish()
 	if marked := c.remember(); err != nil && marked != nil {
 		err = fmt.Errorf("%w; a restart would forget that: %w", err, marked)
 	}
@@ -219,14 +228,14 @@ func (l *Log) rotate(c *chain) {
 	}
 }
 
-// Heads returns the last event of each chain. There is none with a logger.
+func (l *Log) publish() { l.heads.Store(&[]Head{l.rights.head, l.writes.head}) }
+
+// Heads returns the last event of each chain. There is none with a logger. It does not wait for a write.
 func (l *Log) Heads() []Head {
-	if l.logger != nil {
-		return nil
+	if heads := l.heads.Load(); heads != nil {
+		return slices.Clone(*heads)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return []Head{l.rights.head, l.writes.head}
+	return nil
 }
 
 // Paths returns the files of the chains. They are empty if the log is in no regular files of this process.
