@@ -177,6 +177,20 @@ func TestAround_endsWhereTheMarkCannotBeChanged(t *testing.T) {
 	require.Equal(t, 1, lostBefore(t, file), "it is tried again")
 }
 
+// A request that outlives the stop of the hub loses its outcome, as with a kill. What ends without an intent is not known.
+func TestLog_knowsWhatEndsBehindItsEnd(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "rights.jsonl")
+	l, closing, err := Open(t.Context(), Options{File: file, MaxSize: 1}, prometheus.NewRegistry())
+	require.NoError(t, err)
+	require.NoError(t, l.Around(Event{Action: "end"}, true, func() error { closing(); return nil }))
+	require.ErrorIs(t, l.Err(), os.ErrClosed)
+	require.Equal(t, "\n", marked(t, file))
+	require.NoError(t, l.Around(Event{Action: "end"}, true, func() error { return nil }))
+	require.Empty(t, marked(t, file))
+	require.Equal(t, 1, lostBefore(t, file))
+}
+
 // Who gives a reader all files of the folder reads the mark, too.
 func TestLines_findNothingInAMark(t *testing.T) {
 	t.Parallel()
