@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"io"
 	"slices"
 
 	"github.com/faroshq/kedge-hub/pkg/audit"
@@ -50,4 +51,40 @@ func (d *DB) Statements(q audit.Query, last *audit.Position) ([]Statement, error
 	}
 	within.and(filters)
 	return []Statement{find, {d.pageOf(within), append(within.values, q.Limit+1)}}, nil
+}
+
+// Follower is a follower of the file of a chain, from its beginning on.
+type Follower struct{ f follower }
+
+// NewFollower returns a Follower.
+func NewFollower(path, log string) *Follower { return &Follower{follower{path: path, log: log}} }
+
+// Next returns the numbers of the next events, and how many were lost before them.
+func (f *Follower) Next() (seqs []uint64, lost uint64, err error) {
+	batch, lost, err := f.f.next(maxBatch)
+	for _, r := range batch {
+		seqs = append(seqs, r.Event.Seq)
+	}
+	return seqs, lost, err
+}
+
+// Close closes the file.
+func (f *Follower) Close() { f.f.close() }
+
+// AtEnd calls do when the end of the file that is open was read, once.
+func (f *Follower) AtEnd(do func()) { f.f.file = &ending{f.f.file, do} }
+
+type ending struct {
+	source
+	do func()
+}
+
+// ReadAt implements io.ReaderAt.
+func (e *ending) ReadAt(p []byte, at int64) (int, error) {
+	n, err := e.source.ReadAt(p, at)
+	if do := e.do; do != nil && n == 0 && errors.Is(err, io.EOF) {
+		e.do = nil
+		do()
+	}
+	return n, err
 }
