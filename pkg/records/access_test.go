@@ -27,6 +27,8 @@ type present struct {
 	mu   sync.Mutex
 	held map[tenancy.FactKey]tenancy.AccessFact
 	full error
+	// listed is called, once, when all keys were listed.
+	listed func()
 }
 
 // newPresent has an Organization with two Workspaces and three people who are in nothing.
@@ -65,8 +67,13 @@ func (p *present) Fact(k tenancy.FactKey) (tenancy.AccessFact, bool) {
 
 func (p *present) Keys() []tenancy.FactKey {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Collect(maps.Keys(p.held))
+	keys, listed := slices.Collect(maps.Keys(p.held)), p.listed
+	p.listed = nil
+	p.mu.Unlock()
+	if listed != nil {
+		listed()
+	}
+	return keys
 }
 
 func (p *present) room() error {
@@ -129,6 +136,12 @@ func texts(holders []tenancy.Holder) []string {
 func watching(t *testing.T, db *records.DB, p *present, retention time.Duration) (*records.Access, func()) {
 	t.Helper()
 	a := records.NewAccess(db, p, clock.RealClock{}, retention, p.room)
+	return a, running(t, a)
+}
+
+// running runs an Access until the test or the returned func ends it.
+func running(t *testing.T, a *records.Access) func() {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -140,7 +153,7 @@ func watching(t *testing.T, db *records.DB, p *present, retention time.Duration)
 		<-ended
 	}
 	t.Cleanup(stop)
-	return a, stop
+	return stop
 }
 
 // pastReader reads what is recorded.
@@ -351,4 +364,27 @@ func TestAccess_isRecordedAgainAfterItsTableWasDropped(t *testing.T) {
 			assert.Equal(c, p.snapshot("", time.Now()), texts(past.Holders))
 		}, 20*time.Second, 20*time.Millisecond)
 	})
+}
+
+// A fact that appears while the present is compared with the rows is recorded: it is in no list yet.
+func TestAccess_recordsWhatAppearsDuringTheComparison(t *testing.T) {
+	t.Parallel()
+	p, db := newPresent(), open(t, records.DefaultURL(t.TempDir()))
+	a := records.NewAccess(db, p, clock.RealClock{}, 0, p.room)
+	p.listed = func() {
+		told := make(chan struct{})
+		go func() {
+			defer close(told)
+			p.put(memberKey("", "alice"), &tenancy.AccessFact{Role: v1alpha1.RoleAdmin}, a)
+		}()
+		select {
+		case <-told:
+		case <-time.After(time.Second):
+			// It waits for the comparison.
+		}
+	}
+	running(t, a)
+	want := newPresent()
+	want.put(memberKey("", "alice"), &tenancy.AccessFact{Role: v1alpha1.RoleAdmin})
+	holdersAt(t, pastReader(t, db), "", time.Now().Add(time.Minute), want.snapshot("", time.Now()))
 }

@@ -51,7 +51,7 @@ type historyTable[K, V comparable] struct {
 	name, rows string
 	// open reads the rows without an end, and the time of the last change of all.
 	open func(ctx context.Context) (map[K]row[V], time.Time, error)
-	// things are those that are compared with the rows at a start.
+	// things are those that are compared with the rows at a start. It is called while changes wait.
 	things func(known map[K]V) []thing[K, V]
 	// store writes a change, so that writing it again changes nothing.
 	store func(ctx context.Context, tx *sql.Tx, c change[K, V]) error
@@ -295,11 +295,12 @@ func (h *history[K, V]) compare(ctx context.Context) error {
 		known[key] = r.value
 	}
 	h.filled = h.filled || len(rows) > 0
-	things := h.table.things(known)
+	// A change that came before is in the list, and one that comes while this is held is recorded after it. Were they
+	// listed before, what appears in between would be in neither.
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.known, h.last = known, later(last, h.last)
-	for _, t := range things {
+	for _, t := range h.table.things(known) {
 		r, was := rows[t.key]
 		if !was || !h.table.endsUnseen {
 			h.record(t, nil)
