@@ -14,6 +14,8 @@ import (
 
 // Heads returns how far each chain goes in the database.
 func (d *DB) Heads(ctx context.Context) ([]audit.Head, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
 	tx, err := d.reads.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return nil, fmt.Errorf("read the ends of the chains: %w", err)

@@ -2,10 +2,15 @@ package records_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -116,4 +121,67 @@ func TestRights_hasTheLinesOfTheFiles(t *testing.T) {
 		require.Equal(t, all, read(heads, nil, time.Unix(0, 0)), "what is as new as that, too")
 		require.Less(t, read(nil, other.Heads(), later), all)
 	})
+}
+
+// A connection that was open and answers no more delays a backup as long as any reader, and no longer.
+func TestHeads_endsWhereTheDatabaseIsSilent(t *testing.T) {
+	t.Parallel()
+	direct := newPostgres(t)
+	own := open(t, direct)
+	require.NoError(t, own.Migrate(t.Context()))
+	through, silence := silenced(t, direct)
+	db := open(t, through)
+	_, err := db.Heads(t.Context())
+	require.NoError(t, err)
+	silence()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err = db.Heads(ctx)
+	require.Error(t, err)
+	require.NoError(t, ctx.Err(), "it waits as long as its caller")
+}
+
+// silenced returns the URL of a proxy before a PostgreSQL of the tests, and a func after which it swallows everything and
+// keeps all connections open.
+func silenced(t *testing.T, direct string) (through string, silence func()) {
+	t.Helper()
+	u, err := url.Parse(direct)
+	require.NoError(t, err)
+	socket := filepath.Join(u.Query().Get("host"), ".s.PGSQL.5432")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	var silent atomic.Bool
+	forward := func(to, from net.Conn) {
+		defer func() { _ = to.Close() }()
+		raw := make([]byte, 4096)
+		for {
+			n, err := from.Read(raw)
+			if err != nil {
+				return
+			}
+			if silent.Load() {
+				continue
+			}
+			if _, err := to.Write(raw[:n]); err != nil {
+				return
+			}
+		}
+	}
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			backend, err := new(net.Dialer).DialContext(t.Context(), "unix", socket)
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			go forward(backend, client)
+			go forward(client, backend)
+		}
+	}()
+	return strings.Replace(direct[:strings.Index(direct, "?")], "@", "@"+listener.Addr().String(), 1) + "?sslmode=disable", func() { silent.Store(true) }
 }
