@@ -3,6 +3,7 @@ package records
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -33,9 +34,10 @@ type source interface {
 // follower reads the files of a chain from a place in the chain on, over rotations.
 type follower struct {
 	path, log string
-	// seq is the last event that was read, and hash that of its line.
-	seq  uint64
-	hash string
+	// position is that of the last event that was read. joins is true until an event was read that follows the one that the
+	// database has.
+	position
+	joins bool
 	// file is nil before the first event. first is the number of the first event in it, offset is behind what was read of
 	// it, and left says that the log goes on in a later file.
 	file   source
@@ -94,6 +96,7 @@ func (f *follower) read(limit int) (batch []record, lost uint64, err error) {
 		return nil, 0, nil
 	}
 	size := 0
+	var forked error
 	err = audit.LinesIn(f.file, f.offset, func(l audit.Line) bool {
 		if !l.Whole && !l.OK {
 			return false
@@ -103,6 +106,11 @@ func (f *follower) read(limit int) (batch []record, lost uint64, err error) {
 		if !l.OK || l.Event.Log != f.log || l.Event.Seq <= f.seq {
 			return true
 		}
+		if f.joins && l.Event.Seq == f.seq+1 && l.Event.Prev != f.hash {
+			forked = fmt.Errorf("event %d of %s does not follow the one before it in the database: %w", l.Event.Seq, f.log, errForked)
+			return false
+		}
+		f.joins = false
 		if f.seq > 0 {
 			lost += l.Event.Seq - f.seq - 1
 		}
@@ -111,7 +119,7 @@ func (f *follower) read(limit int) (batch []record, lost uint64, err error) {
 		size += len(l.Text)
 		return len(batch) < limit && size < maxBatchBytes
 	})
-	return batch, lost, err
+	return batch, lost, errors.Join(err, forked)
 }
 
 // advance goes on to the file with the event behind seq, or else to the next one that is there.

@@ -25,21 +25,30 @@ func (s *Shipper) followers(ctx context.Context) (all map[string]*follower, clos
 	return all, closing, nil
 }
 
+// errForked is about a chain of which the database has other events than the files. It passes when the files are moved
+// elsewhere.
+var errForked = errors.New("the files of the audit log are not those that the database has events of, such as a copy or a backup of them; " +
+	"stop the hub, move all its audit files elsewhere, keep them, and start it: it begins a new chain")
+
+// position is the last event of a chain that is stored, and the hash of its line. It has no event where seq is 0.
+type position struct {
+	seq  uint64
+	hash string
+}
+
 // followerOf goes on behind the last event of a chain that the database has.
 func (s *Shipper) followerOf(ctx context.Context, head audit.Head, path string) (*follower, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	f := &follower{path: path, log: head.Log}
-	var err error
-	if f.seq, f.hash, err = s.last(ctx, s.db.writes, head.Replica, head.Log); err != nil {
+	at, err := s.last(ctx, s.db.writes, head.Replica, head.Log)
+	if err != nil {
 		return nil, err
 	}
-	if f.seq > head.Seq {
-		return nil, fmt.Errorf("the database has event %d of %s, and the files of this replica end with %d: they are older than the database; "+
-			"move them elsewhere, so that the replica begins anew", f.seq, head.Log, head.Seq)
+	if at.seq > head.Seq || at.seq == head.Seq && at.hash != head.Hash {
+		return nil, fmt.Errorf("event %d of %s is in the database, and the files end with another one, %d: %w", at.seq, head.Log, head.Seq, errForked)
 	}
-	s.moveTo(head.Log, f.seq)
-	return f, nil
+	s.moveTo(head.Log, at)
+	return &follower{path: path, log: head.Log, position: at, joins: at.seq > 0}, nil
 }
 
 // querier is the database, or a transaction.
@@ -47,27 +56,55 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// last returns the last event of a chain that the database has, and its hash, or 0. A head without its event is that of
-// a table that was dropped.
-func (s *Shipper) last(ctx context.Context, db querier, replica, log string) (seq uint64, hash string, err error) {
+// last returns the last event of a chain that the database has. A head without its event is that of a table that was
+// dropped.
+func (s *Shipper) last(ctx context.Context, db querier, replica, log string) (at position, err error) {
 	err = db.QueryRowContext(ctx, s.db.query(`SELECT h.seq, h.hash FROM audit_heads h WHERE h.replica = ? AND h.log = ? AND (
 		EXISTS (SELECT 1 FROM audit_events e WHERE e.replica = h.replica AND e.log = h.log AND e.seq = h.seq) OR
-		EXISTS (SELECT 1 FROM audit_anchors a WHERE a.replica = h.replica AND a.log = h.log AND a.seq = h.seq))`), replica, log).Scan(&seq, &hash)
+		EXISTS (SELECT 1 FROM audit_anchors a WHERE a.replica = h.replica AND a.log = h.log AND a.seq = h.seq))`), replica, log).Scan(&at.seq, &at.hash)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
-	return seq, hash, err
+	return at, err
 }
 
-// follows fails if the database does not have the event that was stored last: another replica can have made a table that
-// was dropped before this one has noticed.
+// follows fails if the last event of the database is not the one that was stored last: another replica can have made a
+// table that was dropped before this one has noticed, and another hub can have a copy of the files.
 func (s *Shipper) follows(ctx context.Context, tx *sql.Tx, replica, log string) error {
 	s.mu.Lock()
 	before := s.shipped[log]
 	s.mu.Unlock()
-	seq, _, err := s.last(ctx, tx, replica, log)
-	if err == nil && seq < before {
-		err = fmt.Errorf("the records database does not have event %d of %s any more, and gets all again", before, log)
+	switch at, err := s.last(ctx, tx, replica, log); {
+	case err != nil || at == before:
+		return err
+	case at.seq < before.seq:
+		return fmt.Errorf("the records database does not have event %d of %s any more, and gets all again", before.seq, log)
+	default:
+		return fmt.Errorf("the records database has event %d of %s, which this hub did not store: %w", at.seq, log, errForked)
 	}
-	return err
+}
+
+// same fails if the database has another event under the number of one of these.
+func (s *Shipper) same(ctx context.Context, tx *sql.Tx, batch []record) error {
+	first, last := batch[0].Event, batch[len(batch)-1].Event
+	rows, err := tx.QueryContext(ctx, s.db.query("SELECT seq, hash FROM audit_events WHERE replica = ? AND log = ? AND seq BETWEEN ? AND ?"),
+		first.Replica, first.Log, first.Seq, last.Seq)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	stored := map[uint64]string{}
+	for rows.Next() {
+		var at position
+		if err := rows.Scan(&at.seq, &at.hash); err != nil {
+			return err
+		}
+		stored[at.seq] = at.hash
+	}
+	for _, r := range batch {
+		if hash := stored[r.Event.Seq]; hash != r.Hash && rows.Err() == nil {
+			return fmt.Errorf("the records database has another event %d of %s: %w", r.Event.Seq, first.Log, errForked)
+		}
+	}
+	return rows.Err()
 }

@@ -50,7 +50,7 @@ type Shipper struct {
 
 	mu sync.Mutex
 	// shipped is the last event of each chain that is stored. moved is closed when it changes.
-	shipped map[string]uint64
+	shipped map[string]position
 	moved   chan struct{}
 	// oldest is the time of the oldest event that waits, or zero.
 	oldest time.Time
@@ -68,7 +68,7 @@ func NewShipper(db *DB, l Log, retention time.Duration, room func() error, regis
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 	}
 	s := &Shipper{
-		db: db, log: l, retention: retention, room: room, shipped: map[string]uint64{}, moved: make(chan struct{}), size: maxBatch,
+		db: db, log: l, retention: retention, room: room, shipped: map[string]position{}, moved: make(chan struct{}), size: maxBatch,
 		err:     errors.New("the database was not reached yet"),
 		lost:    counter("kedge_records_lost_total", "Audit events that were removed from the files of this replica before the database had them."),
 		stored:  counter("kedge_records_stored_total", "Audit events of this replica that the database has stored."),
@@ -120,7 +120,7 @@ func (s *Shipper) upToDate() string {
 
 // behind reports whether events up to the heads wait. s.mu is held.
 func (s *Shipper) behind(heads []audit.Head) bool {
-	return slices.ContainsFunc(heads, func(h audit.Head) bool { return s.shipped[h.Log] < h.Seq })
+	return slices.ContainsFunc(heads, func(h audit.Head) bool { return s.shipped[h.Log].seq < h.Seq })
 }
 
 // Await returns when the events that are in the files now are stored, or when ctx ends.
@@ -157,7 +157,12 @@ func (s *Shipper) Run(ctx context.Context) {
 			backoff = minBackoff
 		}
 		s.failed(err)
-		log.From(ctx).Warn("the records database cannot be written; events wait in the audit log", zap.Error(err), zap.Duration("retryAfter", backoff))
+		waiting := []zap.Field{zap.Error(err), zap.Duration("retryAfter", backoff)}
+		if errors.Is(err, errForked) {
+			log.From(ctx).Error("the records database is that of other audit files; events wait in the audit log", waiting...)
+		} else {
+			log.From(ctx).Warn("the records database cannot be written; events wait in the audit log", waiting...)
+		}
 		select {
 		case <-ctx.Done():
 			return
@@ -217,10 +222,10 @@ func (s *Shipper) rest(ctx context.Context) {
 	}
 }
 
-func (s *Shipper) moveTo(log string, seq uint64) {
+func (s *Shipper) moveTo(log string, at position) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.shipped[log] = seq
+	s.shipped[log] = at
 	close(s.moved)
 	s.moved = make(chan struct{})
 }
@@ -255,7 +260,7 @@ func (s *Shipper) ship(ctx context.Context, followers map[string]*follower) erro
 			s.size = min(maxBatch, 2*s.size)
 			s.lost.Add(float64(lost))
 			s.stored.Add(float64(len(batch)))
-			s.moveTo(head.Log, f.seq)
+			s.moveTo(head.Log, f.position)
 			shipped = true
 		}
 	}
@@ -280,7 +285,8 @@ func (s *Shipper) ship(ctx context.Context, followers map[string]*follower) erro
 	})
 }
 
-// store writes events and how far the database is in one transaction. An event that is there already stays.
+// store writes events and how far the database is in one transaction. An event that is there already stays, and another
+// one of its number is an error.
 func (s *Shipper) store(ctx context.Context, batch []record) error {
 	return s.db.transact(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		if err := s.follows(ctx, tx, batch[0].Event.Replica, batch[0].Event.Log); err != nil {
@@ -293,11 +299,17 @@ func (s *Shipper) store(ctx context.Context, batch []record) error {
 		}
 		insert := `INSERT INTO audit_events (replica, log, seq, time, id, stage, action, actor_kind, actor, org, workspace, object, outsider, code, facts, event, prev, hash)
 			VALUES ` + row + strings.Repeat(", "+row, len(batch)-1) + " ON CONFLICT DO NOTHING"
-		if _, err := tx.ExecContext(ctx, s.db.query(insert), values...); err != nil {
+		added, err := tx.ExecContext(ctx, s.db.query(insert), values...)
+		if err != nil {
 			return fmt.Errorf("store audit events: %w", err)
 		}
+		if n, err := added.RowsAffected(); err != nil || n < int64(len(batch)) {
+			if err := errors.Join(err, s.same(ctx, tx, batch)); err != nil {
+				return err
+			}
+		}
 		last := batch[len(batch)-1]
-		_, err := tx.ExecContext(ctx, s.db.query(`INSERT INTO audit_heads (replica, log, seq, hash, as_of) VALUES (?, ?, ?, ?, ?)
+		_, err = tx.ExecContext(ctx, s.db.query(`INSERT INTO audit_heads (replica, log, seq, hash, as_of) VALUES (?, ?, ?, ?, ?)
 			ON CONFLICT (replica, log) DO UPDATE SET seq = excluded.seq, hash = excluded.hash, as_of = excluded.as_of`),
 			last.Event.Replica, last.Event.Log, last.Event.Seq, last.Hash, timeText(last.Event.Time))
 		return err
