@@ -183,5 +183,6 @@ func silenced(t *testing.T, direct string) (through string, silence func()) {
 			go forward(client, backend)
 		}
 	}()
-	return strings.Replace(direct[:strings.Index(direct, "?")], "@", "@"+listener.Addr().String(), 1) + "?sslmode=disable", func() { silent.Store(true) }
+	through, _, _ = strings.Cut(strings.Replace(direct, "@", "@"+listener.Addr().String(), 1), "?")
+	return through + "?sslmode=disable", func() { silent.Store(true) }
 }

@@ -8,6 +8,10 @@
 //     transaction that stores the events. So an event is there once, whatever fails in between.
 //   - An event is identified by its replica, its chain and its number. A replica that stores an event again
 //     changes nothing.
+//   - The position of a Shipper is the number and the hash of the last event that is stored: files of which the power, or a
+//     copy, took the end go on with numbers that are taken. Where the first event behind the position does not follow it, or
+//     the position is not what the last transaction left, it stores nothing and says so. A hub that starts puts such files
+//     aside before it appends to them, if the database has all that is in them, and is a new replica.
 //   - If a table is dropped, the Shipper makes it again, and stores what its files still have.
 //   - Usage waits in memory (package usage), because it is many small sums. A row has the whole count of a process in an
 //     interval, and replaces what that process has written before. What several processes measure is the most of

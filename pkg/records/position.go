@@ -25,10 +25,10 @@ func (s *Shipper) followers(ctx context.Context) (all map[string]*follower, clos
 	return all, closing, nil
 }
 
-// errForked is about a chain of which the database has other events than the files. It passes when the files are moved
-// elsewhere.
-var errForked = errors.New("the files of the audit log are not those that the database has events of, such as a copy or a backup of them; " +
-	"stop the hub, move all its audit files elsewhere, keep them, and start it: it begins a new chain")
+// errForked is about a chain of which the database has other events than the files. It passes when the hub begins a new one.
+var errForked = errors.New("the files of the audit log are not those whose events the database has, as an older copy is; " +
+	"restart the hub while the database answers: it puts them aside if the database has all that is in them. " +
+	"If this comes again, stop the hub, move its audit files elsewhere and keep them, and start it")
 
 // position is the last event of a chain that is stored, and the hash of its line. It has no event where seq is 0.
 type position struct {
@@ -45,10 +45,34 @@ func (s *Shipper) followerOf(ctx context.Context, head audit.Head, path string) 
 		return nil, err
 	}
 	if at.seq > head.Seq || at.seq == head.Seq && at.hash != head.Hash {
-		return nil, fmt.Errorf("event %d of %s is in the database, and the files end with another one, %d: %w", at.seq, head.Log, head.Seq, errForked)
+		return nil, fmt.Errorf("the database ends with event %d of %s, and the files with another one, %d: %w",
+			at.seq, head.Log, head.Seq, errForked)
 	}
 	s.moveTo(head.Log, at)
 	return &follower{path: path, log: head.Log, position: at, joins: at.seq > 0}, nil
+}
+
+// Outlived reports whether the database has all events of the files of a replica that end with ends, and more: the files
+// are an older copy, or lost their ends with the power. What the hub would write to them has numbers that are taken.
+func (d *DB) Outlived(ctx context.Context, ends []audit.Head) (outlived bool, err error) {
+	files := map[string]uint64{}
+	for _, end := range ends {
+		var hash string
+		err := d.reads.QueryRowContext(ctx, d.query("SELECT hash FROM audit_events WHERE replica = ? AND log = ? AND seq = ?"),
+			end.Replica, end.Log, end.Seq).Scan(&hash)
+		if errors.Is(err, sql.ErrNoRows) || err == nil && hash != end.Hash || end.Replica != ends[0].Replica {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		files[end.Log] = end.Seq
+	}
+	stored, err := d.Heads(ctx)
+	for _, h := range stored {
+		outlived = outlived || len(ends) > 0 && h.Replica == ends[0].Replica && h.Seq > files[h.Log]
+	}
+	return outlived, err
 }
 
 // querier is the database, or a transaction.
@@ -80,7 +104,7 @@ func (s *Shipper) follows(ctx context.Context, tx *sql.Tx, replica, log string) 
 	case at.seq < before.seq:
 		return fmt.Errorf("the records database does not have event %d of %s any more, and gets all again", before.seq, log)
 	default:
-		return fmt.Errorf("the records database has event %d of %s, which this hub did not store: %w", at.seq, log, errForked)
+		return fmt.Errorf("the database has event %d of %s, which this hub did not store: %w", at.seq, log, errForked)
 	}
 }
 
@@ -103,7 +127,7 @@ func (s *Shipper) same(ctx context.Context, tx *sql.Tx, batch []record) error {
 	}
 	for _, r := range batch {
 		if hash := stored[r.Event.Seq]; hash != r.Hash && rows.Err() == nil {
-			return fmt.Errorf("the records database has another event %d of %s: %w", r.Event.Seq, first.Log, errForked)
+			return fmt.Errorf("the database has another event %d of %s: %w", r.Event.Seq, first.Log, errForked)
 		}
 	}
 	return rows.Err()

@@ -1,14 +1,59 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"time"
 
+	"go.uber.org/zap"
+
+	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/records"
 	"github.com/faroshq/kedge-hub/pkg/storage"
 	"github.com/faroshq/kedge-hub/pkg/usage"
 )
+
+// comparing is how long a start waits for the records database to compare the audit files with it.
+const comparing = 3 * time.Second
+
+// setAside puts audit files aside that are older than the records database, before the hub appends to them: the hub begins
+// new chains. Where the database does not answer, or has not all that is in them, the shipper compares and refuses them. It
+// returns the folder with the files, or nothing.
+func (h *hub) setAside(ctx context.Context) (folder string, err error) {
+	c := h.config
+	if c.Records.Database == records.None || !records.Exists(c.Records.Records()) {
+		return "", nil
+	}
+	ends, err := audit.Ends(c.Audit())
+	if err != nil || len(ends) == 0 {
+		return "", err
+	}
+	db, err := records.Open(c.Records.Records())
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = db.Close() }()
+	asked, cancel := context.WithTimeout(ctx, comparing)
+	defer cancel()
+	outlived, err := db.Outlived(asked, ends)
+	if err != nil {
+		log.From(ctx).Info("the audit files are compared with the records database later: it does not answer", zap.Error(err))
+	}
+	if !outlived {
+		return "", nil
+	}
+	folder, err = audit.SetAside(c.Audit(), time.Now())
+	if err != nil && folder == "" {
+		log.From(ctx).Error("the audit files are older than the records database, and cannot be put aside", zap.Error(err))
+		return "", nil
+	}
+	log.From(ctx).Error("the audit files are older than the records database, which has all of them: the hub begins new chains",
+		zap.String("aside", folder), zap.Stringers("ends", ends), zap.Error(err))
+	return folder, err
+}
 
 // openRecords opens the records database, without connecting. It is nil without one, and where the audit log is in no
 // files that it could follow.

@@ -100,6 +100,10 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) (err error) {
 		return fmt.Errorf("--otlp-endpoint: %w", err)
 	}
 	defer h.tracer.Close()
+	aside, err := h.setAside(ctx)
+	if err != nil {
+		return fmt.Errorf("--audit-log-file: %w", err)
+	}
 	changes, closeAudit, err := audit.Open(ctx, h.config.Audit(), h.registry)
 	if err != nil {
 		return fmt.Errorf("--audit-log-file: %w", err)
@@ -111,6 +115,9 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) (err error) {
 		return err
 	}
 	defer h.recordHeads(ctx)
+	if aside != "" {
+		_ = changes.Write(audit.PutAside(aside))
+	}
 	if h.storage, err = storage.NewMonitor(h.registry); err != nil {
 		return err
 	}
