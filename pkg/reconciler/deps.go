@@ -146,6 +146,15 @@ func (d Deps) Workspace(ws tenancy.Workspace) (key controller.Key, ok bool) {
 	return controller.Key{Cluster: org.ClusterID, Name: ws.UUID}, ok && org.ClusterID != ""
 }
 
+// Places counts the Memberships of a User for an Organization that lets them in by a group.
+func (d Deps) Places(o *v1alpha1.Organization, user string) tenancy.Places {
+	maker := tenancy.Org{Organization: o}.Maker()
+	return tenancy.CountPlaces(d.Views.MembershipsOf(user), func(m *v1alpha1.Membership) bool {
+		org, ok := d.Views.OrgByCluster(kcp.ClusterOf(m))
+		return ok && org.Organization != nil && org.Maker() == maker
+	})
+}
+
 // User returns the key of the User with that name, and of their UserMembershipIndex.
 func (d Deps) User(name string) controller.Key {
 	return controller.Key{Cluster: d.Clusters.Users, Name: name}

@@ -1,10 +1,8 @@
 package tenancy
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -21,9 +19,12 @@ const (
 	// MaxGroupMembers is the number of Memberships of an Organization that groups can give a part: one mapping of a large
 	// group must not fill the store.
 	MaxGroupMembers = 5000
-	// maxPlacesByGroup is the number of Memberships of a person above which groups let them in nowhere else. The others are
-	// for what people give: nobody can use up somebody's Memberships by mapping a group of theirs many times.
+	// maxPlacesByGroup is the number of Memberships of a person that groups can give a part. The others are for what
+	// people give: nobody can use up somebody's Memberships by mapping a group of theirs many times.
 	maxPlacesByGroup = MaxMemberships / 2
+	// maxPlacesByMaker is the part of these that can be in the Organizations of one maker: nobody can use up the places of
+	// a person by mapping a group in many Organizations of their own.
+	maxPlacesByMaker = maxPlacesByGroup / 5
 	// namedProblems is the number of people that one problem names.
 	namedProblems = 5
 	// MaxGroups is the number of groups of a person that the hub takes note of.
@@ -98,6 +99,15 @@ func hasGroup(g *v1alpha1.UserGroups, hash v1alpha1.GroupHash) bool {
 	return ok
 }
 
+// heardOf reports whether the groups of a person count: a credential said them less than maxAge ago.
+func heardOf(g *v1alpha1.UserGroups, now time.Time, maxAge time.Duration) bool {
+	if g == nil {
+		return false
+	}
+	end := groupsEnd(g, maxAge)
+	return !Ended(&end, now)
+}
+
 // CheckGroup validates the name of a group in a mapping. The error names field.
 func CheckGroup(field, group string) error {
 	switch {
@@ -159,186 +169,10 @@ func MappingOf(o *v1alpha1.Organization, id string) (v1alpha1.GroupMapping, bool
 	return o.Spec.Groups[i], true
 }
 
-// Grouped is what the mappings of an Organization decide by.
-type Grouped struct {
-	Organization *v1alpha1.Organization
-	// Memberships are all of the Organization.
-	Memberships []*v1alpha1.Membership
-	// With returns the Users who have a group, and User finds one.
-	With func(v1alpha1.GroupHash) []*v1alpha1.User
-	User func(name string) (*v1alpha1.User, bool)
-	// Workspace reports whether a Workspace of the Organization exists.
-	Workspace func(uuid string) bool
-	// Count returns the number of Memberships of a User.
-	Count func(user string) int
-	// Full reports whether the store has no room for anything new.
-	Full func() bool
-	// MaxAge is for how long the groups of a person count after the issue of the credential that says them.
-	MaxAge time.Duration
-	Now    time.Time
-}
-
-// memberAt is what a Membership is of.
-type memberAt struct{ user, workspace string }
-
-func (a memberAt) compare(b memberAt) int {
-	return cmp.Or(cmp.Compare(a.user, b.user), cmp.Compare(a.workspace, b.workspace))
-}
-
-// Decide returns spec.membershipChanges of the Organization with what has to change so that each Membership has the
-// parts that groups give, and no other ones of groups. A part ends by time when the credential that says the group is
-// too old; newer credentials move that end, but not for less than an eighth of MaxAge. People who are not active keep what
-// they have. problems says whom a group cannot let in; more is true if not all changes had room.
-func (g Grouped) Decide() (changes []v1alpha1.MembershipChange, problems []string, more bool) {
-	held := map[memberAt]*v1alpha1.Membership{}
-	for _, m := range g.Memberships {
-		if m.DeletionTimestamp.IsZero() {
-			held[memberAt{m.Spec.UserRef.Name, WorkspaceUUID(m)}] = m
-		}
-	}
-	wanted := g.wanted(held)
-	places := make([]memberAt, 0, len(wanted))
-	for at := range wanted {
-		places = append(places, at)
-	}
-	slices.SortFunc(places, memberAt.compare)
-	changes = g.Organization.Spec.MembershipChanges
-	members := countByGroup(g.Memberships)
-	var crowded, divided, left []string
-	for _, at := range places {
-		m := held[at]
-		c, ok := g.change(at, m, wanted[at])
-		pending, waits := ChangeOf(g.Organization, at.user, at.workspace)
-		room := maxPendingGrants
-		if m != nil && ok && ReducesMembership(m, c) {
-			room = maxPendingChanges
-		}
-		switch {
-		case !ok:
-		case waits && ChangeApplies(pending, m):
-			if m == nil {
-				members++
-			}
-		case m == nil && g.Count(at.user) >= maxPlacesByGroup:
-			crowded = append(crowded, at.user)
-		case m == nil && members >= MaxGroupMembers:
-			left = append(left, at.user)
-		case len(c.Extra) > maxExtra:
-			divided = append(divided, at.user)
-		case len(changes) >= room || m == nil && g.Full():
-			more = true
-		default:
-			if m == nil {
-				members++
-			}
-			changes = append(without(changes, at.user, at.workspace), c)
-		}
-	}
-	for _, p := range []struct {
-		people []string
-		text   string
-	}{
-		{crowded, "groups let people in up to 500 places"},
-		{left, "the groups of an organization let in at most 5000"},
-		{divided, "a membership has too many parts"},
-	} {
-		if n := len(p.people); n > 0 {
-			problems = append(problems, fmt.Sprintf("%s: %s, %d in all", p.text, strings.Join(p.people[:min(n, namedProblems)], ", "), n))
-		}
-	}
-	return changes, problems, more
-}
-
-// countByGroup counts the Memberships with a part by a group.
-func countByGroup(memberships []*v1alpha1.Membership) (n int) {
-	for _, m := range memberships {
-		if HasGroupPart(m) {
-			n++
-		}
-	}
-	return n
-}
-
-// HasGroupPart reports whether a group gives a part of a Membership.
-func HasGroupPart(m *v1alpha1.Membership) bool {
-	return slices.ContainsFunc(ExtrasOf(m), partByGroup)
-}
-
-// wanted returns the parts that groups give to active people, and an empty list for other places where they have one.
-func (g Grouped) wanted(held map[memberAt]*v1alpha1.Membership) map[memberAt][]v1alpha1.MembershipExtra {
-	wanted := map[memberAt][]v1alpha1.MembershipExtra{}
-	for _, mapping := range g.Organization.Spec.Groups {
-		if mapping.Workspace != "" && !g.Workspace(mapping.Workspace) {
-			continue
-		}
-		for _, u := range g.With(HashGroup(mapping.Group)) {
-			if x, ok := g.part(mapping, mapping.Role, u); ok && Active(u) {
-				at := memberAt{u.Name, mapping.Workspace}
-				wanted[at] = append(wanted[at], x)
-			}
-		}
-	}
-	for at, m := range held {
-		u, ok := g.User(at.user)
-		if !ok || !Active(u) {
-			continue
-		}
-		for _, x := range ExtrasOf(m) {
-			id, ok := GroupOf(x.Source)
-			if !ok {
-				continue
-			}
-			mapping, ok := MappingOf(g.Organization, id)
-			if _, there := wanted[at]; !there {
-				wanted[at] = nil
-			}
-			// The maker of a Workspace whom a group lets into the Organization has such a part in the Workspace.
-			if ok && mapping.Workspace != at.workspace && mapping.Workspace == "" {
-				if x, ok := g.part(mapping, x.Role, u); ok {
-					wanted[at] = append(wanted[at], x)
-				}
-			}
-		}
-	}
-	return wanted
-}
-
-// part returns what a mapping gives to a User; ok is false if that is nothing.
-func (g Grouped) part(mapping v1alpha1.GroupMapping, role v1alpha1.Role, u *v1alpha1.User) (x v1alpha1.MembershipExtra, ok bool) {
-	if !hasGroup(u.Spec.Groups, HashGroup(mapping.Group)) {
-		return x, false
-	}
-	end := metav1.NewTime(u.Spec.Groups.IssuedAt.Add(g.MaxAge).UTC().Truncate(time.Second))
-	return v1alpha1.MembershipExtra{Source: GroupSource(mapping.ID), Role: role, ExpiresAt: &end}, !Ended(&end, g.Now)
-}
-
-// change returns the change of a Membership, or of none, that gives it these parts; ok is false if it has them.
-func (g Grouped) change(at memberAt, m *v1alpha1.Membership, wanted []v1alpha1.MembershipExtra) (c v1alpha1.MembershipChange, ok bool) {
-	if m != nil {
-		if e := EffectiveAt(m, g.Now); e != nil {
-			c = given(e)
-		}
-		c.UID, c.Generation = m.UID, m.Generation
-	}
-	has := c.Extra
-	c.Extra = slices.DeleteFunc(slices.Clone(has), partByGroup)
-	for _, w := range wanted {
-		for _, x := range has {
-			if x.Source == w.Source && x.Role == w.Role && x.ExpiresAt != nil && !x.ExpiresAt.After(w.ExpiresAt.Time) &&
-				w.ExpiresAt.Sub(x.ExpiresAt.Time) < g.MaxAge/8 {
-				w = x
-			}
-		}
-		c.Extra = append(c.Extra, w)
-	}
-	c.User, c.Workspace, c.RequestedAt = at.user, at.workspace, metav1.NewMicroTime(g.Now.Truncate(time.Microsecond))
-	return c, len(c.Extra) != len(has) || moreExtra(has, c.Extra)
-}
-
 // LetIn counts the active people whom a mapping would let in now.
 func LetIn(with []*v1alpha1.User, now time.Time, maxAge time.Duration) (people int) {
 	for _, u := range with {
-		if Active(u) && u.Spec.Groups != nil && now.Before(u.Spec.Groups.IssuedAt.Add(maxAge)) {
+		if Active(u) && heardOf(u.Spec.Groups, now, maxAge) {
 			people++
 		}
 	}

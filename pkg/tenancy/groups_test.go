@@ -153,7 +153,7 @@ func newGroupWorld(memberships ...*v1alpha1.Membership) *groupWorld {
 			return with
 		},
 		Workspace: func(uuid string) bool { return uuid == partWorkspace },
-		Count:     func(string) int { return 3 },
+		Places:    func(string) tenancy.Places { return tenancy.Places{All: 3} },
 		Full:      func() bool { return false },
 	}
 	return w
@@ -261,7 +261,7 @@ func TestGrouped_boundsWhatOneMappingCanMake(t *testing.T) {
 	}{
 		"a person in too many places": {change: func(w *groupWorld) {
 			crowd(w, 20)
-			w.Count = func(string) int { return tenancy.MaxMemberships / 2 }
+			w.Places = func(string) tenancy.Places { return tenancy.Places{ByGroup: tenancy.MaxMemberships / 2} }
 		}, problem: "p00000, p00001, p00002, p00003, p00004, 20 in all"},
 		"an organization with too many": {change: func(w *groupWorld) {
 			crowd(w, 20)
@@ -270,7 +270,7 @@ func TestGrouped_boundsWhatOneMappingCanMake(t *testing.T) {
 				m.Spec.UserRef.Name = fmt.Sprint("gone", n)
 				w.Memberships = append(w.Memberships, m)
 			}
-		}, problem: "19 in all", changes: 1},
+		}, problem: "at most 5000", changes: 1},
 		"a full store": {change: func(w *groupWorld) {
 			crowd(w, 20)
 			w.Full = func() bool { return true }

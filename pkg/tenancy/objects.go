@@ -27,6 +27,9 @@ func (o Org) UUID() string { return o.Name }
 // CreatedBy is the name of the User who created the Organization.
 func (o Org) CreatedBy() string { return o.Annotations[v1alpha1.CreatedByAnnotation] }
 
+// Maker is the User who created the Organization, or the Organization itself if nobody did.
+func (o Org) Maker() string { return cmp.Or(o.CreatedBy(), o.Name) }
+
 // Deleted reports whether the Organization is soft-deleted or being removed (O-13).
 func (o Org) Deleted() bool {
 	return o.Status.DeletionRequestedAt != nil || !o.DeletionTimestamp.IsZero()

@@ -122,7 +122,8 @@ func (c *comparison) groups(org tenancy.Org) {
 		Organization: org.Organization, Memberships: c.Views.MembershipsIn(org.ClusterID), With: c.Views.WithGroup, User: c.Views.ByName,
 		Full:      func() bool { return false },
 		Workspace: func(uuid string) bool { _, ok := c.Views.Workspace(org.UUID(), uuid); return ok },
-		Count:     func(user string) int { return len(c.Views.MembershipsOf(user)) }, MaxAge: c.Settings.GroupMaxAge, Now: c.now,
+		Places:    func(user string) tenancy.Places { return c.Places(org.Organization, user) },
+		MaxAge:    c.Settings.GroupMaxAge, Now: c.now,
 	}.Decide()
 	for _, change := range changes {
 		if pending, ok := tenancy.ChangeOf(org.Organization, change.User, change.Workspace); ok && tenancy.SameChange(pending, change) {

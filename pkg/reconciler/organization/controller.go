@@ -107,7 +107,7 @@ func configOf(d reconciler.Deps, bindings tenancy.Bindings, followed func(org, w
 		Objects: d.Objects(), Tree: d.Settings.Tree, Clock: d.Settings.Clock, RightsClock: d.Settings.RightsClock,
 		Grace: d.Settings.Deletion, Hold: d.Settings.Hold, PersonalRole: d.Settings.PersonalOrgRole,
 		OrgsCluster: d.Clusters.Orgs, Views: d.Views, Followed: followed,
-		GroupMaxAge: d.Settings.GroupMaxAge, Full: d.Settings.Spares.Full,
+		GroupMaxAge: d.Settings.GroupMaxAge, Places: d.Places, Full: d.Settings.Spares.Full,
 		Audit: func(
 			action string, reduces bool, cluster string, m *v1alpha1.Membership, before, after v1alpha1.MembershipSpec, write func() error,
 		) error {

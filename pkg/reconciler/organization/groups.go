@@ -22,6 +22,8 @@ type groups struct {
 	views   Views
 	// maxAge is for how long groups count after the issue of the credential that says them.
 	maxAge time.Duration
+	// places is that of the Config.
+	places func(o *v1alpha1.Organization, user string) tenancy.Places
 	// full reports whether the store has no room for anything new.
 	full func() bool
 	// clock is the time by which rights end.
@@ -41,7 +43,7 @@ func (s *groups) Reconcile(_ context.Context, org *v1alpha1.Organization) (contr
 	}
 	changes, problems, more := tenancy.Grouped{
 		Organization: org, Memberships: s.views.MembershipsIn(cluster), With: s.views.WithGroup, User: s.views.ByName,
-		Count:  func(user string) int { return len(s.views.MembershipsOf(user)) },
+		Places: func(user string) tenancy.Places { return s.places(org, user) },
 		MaxAge: s.maxAge, Now: s.clock.Now(), Full: s.full, Workspace: func(uuid string) bool { return children[uuid] },
 	}.Decide()
 	org.Spec.MembershipChanges = changes

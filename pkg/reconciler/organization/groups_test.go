@@ -12,30 +12,29 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// crowd are views in which everybody is in many places.
-type crowd struct {
-	*kcptest.KCP
-	places int
-}
+// unexpired are views without a Membership that has ended by time.
+type unexpired struct{ *kcptest.KCP }
 
-func (c *crowd) MembershipsOf(string) []*v1alpha1.Membership {
-	return make([]*v1alpha1.Membership, c.places)
-}
-
-func (c *crowd) Expired(string) []*v1alpha1.Membership { return nil }
+func (unexpired) Expired(string) []*v1alpha1.Membership { return nil }
 
 // The step decides, and the members step carries out what it decided in the next pass.
 func TestGroups_areAcceptedAsChangesOfMembers(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2027, 1, 2, 12, 0, 0, 0, time.UTC)
-	k := &crowd{KCP: kcptest.New(t), places: 1}
+	k := unexpired{kcptest.New(t)}
 	k.Clock.SetTime(now)
 	bob := &v1alpha1.User{}
 	bob.Name = "bob"
 	bob.Spec.Groups = &v1alpha1.UserGroups{IssuedAt: metav1.NewTime(now.Add(-time.Hour)), Hashes: []v1alpha1.GroupHash{tenancy.HashGroup("kedge:dev")}}
 	k.Put(kcptest.Users, bob)
-	full := false
-	s := &groups{cluster: at("org1"), views: k, maxAge: 24 * time.Hour, full: func() bool { return full }, clock: k.Clock}
+	full, in := false, tenancy.Places{All: 1}
+	s := &groups{
+		cluster: at("org1"), views: k, maxAge: 24 * time.Hour, full: func() bool { return full }, clock: k.Clock,
+		places: func(o *v1alpha1.Organization, user string) tenancy.Places {
+			require.Equal(t, "o bob", o.Name+" "+user)
+			return in
+		},
+	}
 	o := tenancy.NewOrganization("o", "O", "alice")
 	k.PutOrg(o, "org1")
 	k.PutWorkspace("org1", "w1", "ws1")
@@ -58,7 +57,7 @@ func TestGroups_areAcceptedAsChangesOfMembers(t *testing.T) {
 	require.Empty(t, o.Spec.MembershipChanges, "a group is no way past a full store")
 	require.Equal(t, moreEvery, result.RequeueAfter)
 
-	o.Spec.MembershipChanges, k.places, full = nil, tenancy.MaxMemberships, false
+	o.Spec.MembershipChanges, in.All, full = nil, tenancy.MaxMemberships, false
 	result, err = s.Reconcile(t.Context(), o)
 	require.NoError(t, err)
 	require.Contains(t, result.Message, "bob")

@@ -38,6 +38,8 @@ type Config struct {
 	Audit    Audit
 	// GroupMaxAge is for how long groups count after the issue of the credential that says them.
 	GroupMaxAge time.Duration
+	// Places counts the Memberships of a User for an Organization that lets them in by a group.
+	Places func(o *v1alpha1.Organization, user string) tenancy.Places
 	// Full reports whether the store has no room for anything new.
 	Full        func() bool
 	Clusters    Clusters
@@ -65,8 +67,6 @@ type People interface {
 	ByName(user string) (*v1alpha1.User, bool)
 	// WithGroup returns those with a group, according to their newest credentials.
 	WithGroup(hash v1alpha1.GroupHash) []*v1alpha1.User
-	// MembershipsOf returns the living Memberships of one, in all Organizations.
-	MembershipsOf(user string) []*v1alpha1.Membership
 }
 
 // Clusters activates and deactivates logical clusters. Deactivated reads from the cache.
@@ -116,7 +116,7 @@ func New(c Config) controller.Func {
 			cluster: cluster, orgs: orgs, memberships: c.Memberships, changes: audited{c.Memberships, c.RightsClock, c.Audit},
 			bots: c.Bots, clock: c.RightsClock, expired: c.Views.Expired, followed: c.Followed,
 		},
-		&groups{cluster: cluster, views: c.Views, maxAge: c.GroupMaxAge, full: c.Full, clock: c.RightsClock},
+		&groups{cluster: cluster, views: c.Views, maxAge: c.GroupMaxAge, places: c.Places, full: c.Full, clock: c.RightsClock},
 	)
 }
 
