@@ -36,7 +36,9 @@ func (p *platform) flush(t *testing.T, of kcp.Object) {
 		probe.Spec.UserRef.Name, probe.Spec.WorkspaceRef = sentinel, nil
 	case *v1alpha1.Session:
 		cluster, probe.Spec.UserRef.Name = usersCluster, sentinel
-	case *v1alpha1.User, *v1alpha1.UserMembershipIndex:
+	case *v1alpha1.User:
+		cluster, probe.Spec.Groups = usersCluster, nil
+	case *v1alpha1.UserMembershipIndex:
 		cluster = usersCluster
 	case *v1alpha1.Organization:
 		cluster = orgsCluster

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
@@ -34,6 +35,7 @@ import (
 // The platform of these tests. Alice is admin of acme, which has the Workspaces w1 and
 // w2; bob is a member of acme and of w1, and has a personal Organization. The Organization
 // shop has the Workspace w4 and a CatalogEntry. Erin is admin and frank a member of old, which has no creator.
+// Gail is in guild by a group.
 const (
 	usersCluster, orgsCluster = "users", "orgs"
 	acmeCluster, homeCluster  = "c-acme", "c-home"
@@ -129,6 +131,8 @@ func (p *platform) objects() []placed {
 		{orgsCluster, org("shop", "dave")}, {orgsCluster, own("shop", shopCluster)}, {shopCluster, child("w4")},
 		{shopCluster, entry("widgets")}, {"c-w4", grantOf("widgets")},
 		{orgsCluster, org("old", "")}, {orgsCluster, own("old", "c-old")},
+		{usersCluster, inGroups(0, "kedge:dev")}, {"c-guild", byGroup()},
+		{orgsCluster, mapping("guild")}, {orgsCluster, own("guild", "c-guild")},
 		{"c-old", tenancy.NewMembership("erin", "", v1alpha1.RoleAdmin)}, {"c-old", tenancy.NewMembership("frank", "", v1alpha1.RoleMember)},
 	}
 }
@@ -163,6 +167,34 @@ func person(name string) *v1alpha1.User {
 	u := &v1alpha1.User{Spec: tenancy.NewUserSpec("https://issuer.example.com", name, name, name, name+"@example.com")}
 	u.Name, u.Generation = name, 1
 	return u
+}
+
+// heardAt is when a credential said the groups of gail.
+func heardAt() time.Time { return time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+// inGroups is gail with the groups that a credential said some time after heardAt.
+func inGroups(after time.Duration, groups ...string) *v1alpha1.User {
+	u := person("gail")
+	at := heardAt().Add(after)
+	u.Spec.Groups = tenancy.HeardGroups{Groups: groups, IssuedAt: at}.Learn(nil, at, 24*time.Hour)
+	return u
+}
+
+// mapping is an Organization that maps two groups.
+func mapping(name string) *v1alpha1.Organization {
+	o := org(name, "dave")
+	o.Spec.Groups = []v1alpha1.GroupMapping{
+		{ID: "g1", Group: "kedge:dev", Role: v1alpha1.RoleMember}, {ID: "g2", Group: "kedge:ops", Role: v1alpha1.RoleMember},
+	}
+	return o
+}
+
+// byGroup is the Membership of gail by kedge:dev.
+func byGroup() *v1alpha1.Membership {
+	m := tenancy.NewMembership("gail", "", "")
+	end := metav1.NewTime(heardAt().Add(24 * time.Hour))
+	m.Spec.Extra = []v1alpha1.MembershipExtra{{Source: tenancy.GroupSource("g1"), Role: v1alpha1.RoleMember, ExpiresAt: &end}}
+	return m
 }
 
 func loginOf(name, user string) *v1alpha1.Session {

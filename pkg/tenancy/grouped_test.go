@@ -130,3 +130,34 @@ func TestGrouped_placesOfOneMakerStarveNoOther(t *testing.T) {
 	places := tenancy.CountPlaces([]*v1alpha1.Membership{others, mine, mine}, func(m *v1alpha1.Membership) bool { return m == mine })
 	require.Equal(t, tenancy.Places{All: 3, ByGroup: 2, ByMaker: 2}, places)
 }
+
+// A login that says the same as before concerns only those Organizations in which it prolongs something.
+func TestChangedGroups_aLoginThatSaysTheSameChangesNone(t *testing.T) {
+	t.Parallel()
+	person := func(issued time.Duration, groups ...string) *v1alpha1.User {
+		return newGroupWorld().has(issued, groups...)
+	}
+	suspended := person(0, "a", "b")
+	suspended.Spec.Registration = v1alpha1.RegistrationRejected
+	for name, c := range map[string]struct {
+		before, after *v1alpha1.User
+		want          []string
+	}{
+		"the same, later":      {person(-time.Hour, "a", "b"), person(0, "a", "b"), nil},
+		"one more":             {person(-time.Hour, "a"), person(0, "a", "b"), []string{"b"}},
+		"another one":          {person(-time.Hour, "a", "c"), person(0, "b", "c"), []string{"a", "b"}},
+		"the first":            {&v1alpha1.User{}, person(0, "a"), []string{"a"}},
+		"forgotten":            {person(-time.Hour, "a"), &v1alpha1.User{}, []string{"a"}},
+		"suspended":            {person(0, "a", "b"), suspended, []string{"a", "b", "a", "b"}},
+		"not heard of so long": {person(-maxAge, "a"), person(0, "a"), []string{"a", "a"}},
+	} {
+		require.ElementsMatch(t, hashes(c.want...), tenancy.ChangedGroups(c.before, c.after, partsNow, maxAge), name)
+	}
+	m, g := inOrgByGroup(endIn(22*time.Hour)), person(-time.Hour, "kedge:dev").Spec.Groups
+	require.False(t, tenancy.GroupPartDue(m, g, maxAge), "less than an eighth")
+	require.False(t, tenancy.GroupPartDue(m, nil, maxAge))
+	m.Spec.Extra[0].ExpiresAt = endIn(20 * time.Hour)
+	require.True(t, tenancy.GroupPartDue(m, g, maxAge))
+	m.Spec.Extra[0].Source = "request:r"
+	require.False(t, tenancy.GroupPartDue(m, g, maxAge))
+}

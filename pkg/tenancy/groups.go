@@ -91,6 +91,31 @@ func LosesGroup(before, after *v1alpha1.UserGroups) bool {
 	return before != nil && slices.ContainsFunc(before.Hashes, func(h v1alpha1.GroupHash) bool { return !hasGroup(after, h) })
 }
 
+// ChangedGroups returns the groups that can let a person in or out after a change of their User. Newer credentials that say
+// the same groups as before change none: they only renew parts, see GroupPartDue.
+func ChangedGroups(before, after *v1alpha1.User, now time.Time, maxAge time.Duration) (changed []v1alpha1.GroupHash) {
+	was, is := before.Spec.Groups, after.Spec.Groups
+	all := Active(before) != Active(after) || !heardOf(was, now, maxAge)
+	for _, g := range []*v1alpha1.UserGroups{was, is} {
+		if g == nil {
+			continue
+		}
+		for _, h := range g.Hashes {
+			if all || hasGroup(was, h) != hasGroup(is, h) {
+				changed = append(changed, h)
+			}
+		}
+	}
+	return changed
+}
+
+// GroupPartDue reports whether the groups of a person move the end of a part of their Membership.
+func GroupPartDue(m *v1alpha1.Membership, g *v1alpha1.UserGroups, maxAge time.Duration) bool {
+	return g != nil && slices.ContainsFunc(ExtrasOf(m), func(x v1alpha1.MembershipExtra) bool {
+		return partByGroup(x) && renewed(x, groupsEnd(g, maxAge), maxAge)
+	})
+}
+
 func hasGroup(g *v1alpha1.UserGroups, hash v1alpha1.GroupHash) bool {
 	if g == nil {
 		return false

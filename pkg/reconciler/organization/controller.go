@@ -10,6 +10,7 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/reconciler"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/objects"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -67,24 +68,25 @@ func NewController(d reconciler.Deps, followed func(org, workspace, user string)
 			enqueueCluster(m.Cluster())
 		}
 	})
-	// What groups give follows from the groups of people, and from whether they are active.
+	// What groups give follows from the groups of people, and from whether they are active. A login that says the same
+	// groups concerns only the Organizations in which it moves the end of a part: most logins concern none.
 	d.Views.Users.OnChange(func(u views.Change[*v1alpha1.User]) {
 		if !u.Differs(reconciler.GroupsOfUser) {
 			return
 		}
-		ends := u.Old != nil && u.New != nil && tenancy.LosesGroup(u.Old.Spec.Groups, u.New.Spec.Groups)
+		ends := tenancy.LosesGroup(u.Old.Spec.Groups, u.New.Spec.Groups)
 		seen := map[string]bool{}
-		for _, o := range []*v1alpha1.User{u.Old, u.New} {
-			if o == nil || o.Spec.Groups == nil {
-				continue
-			}
-			for _, hash := range o.Spec.Groups.Hashes {
-				for _, org := range d.Views.OrgsMapping(hash) {
-					if !seen[org] {
-						seen[org] = true
-						reconciler.Enqueue(c, ends)(d.Organization(org))
-					}
+		for _, hash := range tenancy.ChangedGroups(u.Old, u.New, d.Settings.RightsClock.Now(), d.Settings.GroupMaxAge) {
+			for _, org := range d.Views.OrgsMapping(hash) {
+				if !seen[org] {
+					seen[org] = true
+					reconciler.Enqueue(c, ends)(d.Organization(org))
 				}
+			}
+		}
+		for _, m := range d.Views.MembershipsOf(u.New.Name) {
+			if tenancy.GroupPartDue(m, u.New.Spec.Groups, d.Settings.GroupMaxAge) {
+				enqueueCluster(kcp.ClusterOf(m))
 			}
 		}
 	})
