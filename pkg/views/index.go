@@ -87,6 +87,18 @@ func (x *index[K, T]) all(key K) []T {
 	return append([]T{o}, x.more[key]...)
 }
 
+// some returns at most limit of the objects with a key.
+func (x *index[K, T]) some(key K, limit int) []T {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	o, ok := x.first[key]
+	if !ok || limit < 1 {
+		return nil
+	}
+	more := x.more[key]
+	return append([]T{o}, more[:min(len(more), limit-1)]...)
+}
+
 // one returns the object with a key. Where several have it, it is the oldest one, on every replica
 // alike.
 func (x *index[K, T]) one(key K) (o T, ok bool) {

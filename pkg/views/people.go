@@ -69,6 +69,11 @@ func (p *people) ByName(name string) (*v1alpha1.User, bool) { return p.names.one
 // WithGroup returns the Users with a group, according to their newest credentials, in no order.
 func (p *people) WithGroup(hash v1alpha1.GroupHash) []*v1alpha1.User { return p.groups.all(hash) }
 
+// SomeWithGroup returns at most limit of the Users with a group.
+func (p *people) SomeWithGroup(hash v1alpha1.GroupHash, limit int) []*v1alpha1.User {
+	return p.groups.some(hash, limit)
+}
+
 // SearchPeople returns active Users with query in their name or display name: at most limit,
 // ordered by name.
 func (p *people) SearchPeople(query string, limit int) []*v1alpha1.User {

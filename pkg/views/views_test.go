@@ -160,6 +160,21 @@ func TestGroups_findPeopleAndOrgs(t *testing.T) {
 	require.Equal(t, []string{"acme"}, v.OrgsMapping(dev))
 }
 
+func TestGroups_findNoMorePeopleThanAsked(t *testing.T) {
+	t.Parallel()
+	v := newViews(t)
+	dev := tenancy.HashGroup("kedge:dev")
+	require.Empty(t, v.SomeWithGroup(dev, 5))
+	for n, name := range []string{"alice", "bob", "carol"} {
+		u := user("u", name, name, 1)
+		u.Spec.Groups = &v1alpha1.UserGroups{Hashes: []v1alpha1.GroupHash{dev}}
+		v.Users.handle(nil, u)
+		require.Empty(t, v.SomeWithGroup(dev, 0))
+		require.Len(t, v.SomeWithGroup(dev, 2), min(n+1, 2))
+		require.Len(t, v.SomeWithGroup(dev, 9), n+1)
+	}
+}
+
 func TestPeople_areFoundByUsername(t *testing.T) {
 	t.Parallel()
 	v := newViews(t)

@@ -23,7 +23,8 @@ import (
 
 // Caches find people by their groups, and what groups give.
 type Caches interface {
-	WithGroup(hash v1alpha1.GroupHash) []*v1alpha1.User
+	// SomeWithGroup returns at most limit of the Users with a group.
+	SomeWithGroup(hash v1alpha1.GroupHash, limit int) []*v1alpha1.User
 	MembershipsIn(orgCluster string) []*v1alpha1.Membership
 }
 
@@ -52,8 +53,14 @@ func mayMap(s tenancy.Scope) error { return s.RequireOrgAdmin("map groups") }
 func (h *Handler) viewOf(m v1alpha1.GroupMapping) rest.GroupMapping {
 	return rest.GroupMapping{
 		ID: m.ID, Group: m.Group, Role: rest.Role(m.Role), Workspace: m.Workspace, CreatedBy: m.CreatedBy, CreatedAt: m.CreatedAt,
-		People: tenancy.LetIn(h.Groups.WithGroup(tenancy.HashGroup(m.Group)), h.Rights.Clock.Now(), h.MaxAge),
+		People: h.people(m.Group),
 	}
+}
+
+// people counts whom a mapping lets in now. It looks at no more people than the groups of an Organization let in.
+func (h *Handler) people(group string) int {
+	some := h.Groups.SomeWithGroup(tenancy.HashGroup(group), tenancy.MaxGroupMembers)
+	return tenancy.LetIn(some, h.Rights.Clock.Now(), h.MaxAge)
 }
 
 func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
@@ -178,8 +185,9 @@ func (h *Handler) remove(w http.ResponseWriter, r *http.Request) error {
 		},
 		Refs: refs(scope),
 		Seen: func(o **v1alpha1.Organization) bool {
-			left := h.Groups.MembershipsIn(scope.Org.ClusterID)
-			return seen(o) && !slices.ContainsFunc(left, func(m *v1alpha1.Membership) bool { return gives(m, id) })
+			return seen(o) && !slices.ContainsFunc(h.Groups.MembershipsIn(scope.Org.ClusterID), func(m *v1alpha1.Membership) bool {
+				return gives(m, id)
+			})
 		},
 	}.Serve(w, r, &h.Deps)
 }

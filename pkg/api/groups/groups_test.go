@@ -37,8 +37,8 @@ func newWorld(t testing.TB, known bool) *world {
 	return w
 }
 
-func (w *world) WithGroup(hash v1alpha1.GroupHash) []*v1alpha1.User {
-	if hash != tenancy.HashGroup("kedge:dev") {
+func (w *world) SomeWithGroup(hash v1alpha1.GroupHash, limit int) []*v1alpha1.User {
+	if hash != tenancy.HashGroup("kedge:dev") || limit != tenancy.MaxGroupMembers {
 		return nil
 	}
 	u := apitest.Person("carol")
