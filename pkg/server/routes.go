@@ -198,7 +198,7 @@ func (p routes) router() chi.Router {
 			LimitAdditions: p.limits.Additions("additions_per_person", c.Limits.AdditionsPerPerson),
 		}).Mount(r)
 		invited.Mount(r)
-		(&groups.Handler{Deps: d, Groups: v, MaxAge: c.GroupMaxAge, Known: c.KnowsGroups()}).Mount(r)
+		(&groups.Handler{Deps: d, Groups: v, KCP: s, MaxAge: c.GroupMaxAge, Known: c.KnowsGroups()}).Mount(r)
 		(&requestsapi.Handler{Deps: d, Requests: v, KCP: s, Metrics: p.countedRequests, Followed: p.revocation.AfterRecheck(p.rights.Followed)}).Mount(r)
 		(&orgs.Handler{Deps: deletions, BoundForAll: p.rights.FollowedByAll, Stored: p.storedInOrg}).Mount(r)
 		(&workspaces.Handler{Deps: deletions, Stored: p.stored}).Mount(r)

@@ -105,8 +105,8 @@ func TestGrouped_placesOfOneMakerStarveNoOther(t *testing.T) {
 		letIn  int
 	}{
 		"few":                            {tenancy.Places{}, 3},
-		"many by the maker":              {tenancy.Places{All: 100, ByGroup: 100, ByMaker: 100}, 0},
-		"nearly as many":                 {tenancy.Places{All: 98, ByGroup: 98, ByMaker: 98}, 2},
+		"many by the maker":              {tenancy.Places{All: 250, ByGroup: 250, ByMaker: 250}, 0},
+		"nearly as many":                 {tenancy.Places{All: 248, ByGroup: 248, ByMaker: 248}, 2},
 		"as many by others":              {tenancy.Places{All: 400, ByGroup: 400, ByMaker: 0}, 3},
 		"as many by hand":                {tenancy.Places{All: 600}, 3},
 		"half of all by groups":          {tenancy.Places{All: 500, ByGroup: 500}, 0},
@@ -160,4 +160,13 @@ func TestChangedGroups_aLoginThatSaysTheSameChangesNone(t *testing.T) {
 	require.True(t, tenancy.GroupPartDue(m, g, maxAge))
 	m.Spec.Extra[0].Source = "request:r"
 	require.False(t, tenancy.GroupPartDue(m, g, maxAge))
+}
+
+func TestCheckMapper_nobodyProlongsTheirOwnRight(t *testing.T) {
+	t.Parallel()
+	in, beside := newGroupWorld().has(0, "kedge:dev", "kedge:ops"), newGroupWorld().has(0, "kedge:ops")
+	requireCause(t, tenancy.CheckMapper(in, "kedge:dev", endIn(time.Hour)), tenancy.CauseOwnRight)
+	require.NoError(t, tenancy.CheckMapper(in, "kedge:dev", nil), "a right without an end")
+	require.NoError(t, tenancy.CheckMapper(beside, "kedge:dev", endIn(time.Hour)))
+	require.NoError(t, tenancy.CheckMapper(&v1alpha1.User{}, "kedge:dev", endIn(time.Hour)), "never heard of")
 }

@@ -24,7 +24,7 @@ const (
 	maxPlacesByGroup = MaxMemberships / 2
 	// maxPlacesByMaker is the part of these that can be in the Organizations of one maker: nobody can use up the places of
 	// a person by mapping a group in many Organizations of their own.
-	maxPlacesByMaker = maxPlacesByGroup / 5
+	maxPlacesByMaker = maxPlacesByGroup / 2
 	// namedProblems is the number of people that one problem names.
 	namedProblems = 5
 	// MaxGroups is the number of groups of a person that the hub takes note of.
@@ -166,6 +166,16 @@ func MapGroup(o *v1alpha1.Organization, m v1alpha1.GroupMapping) ([]v1alpha1.Gro
 		return nil, m, err
 	}
 	return append(slices.Clone(o.Spec.Groups), m), m, nil
+}
+
+// CheckMapper refuses the mapping of a group by somebody who is in it, according to their newest credential, and whose right
+// to map groups ends at until: they would prolong it.
+func CheckMapper(u *v1alpha1.User, group string, until *metav1.Time) error {
+	if until == nil || !hasGroup(u.Spec.Groups, HashGroup(group)) {
+		return nil
+	}
+	message := "your right to do this ends at " + ExpiryText(until) + "; a group that you are in would give you what lasts longer: ask another admin"
+	return errs.New(errs.Forbidden, message, errs.Cause{Type: CauseOwnRight, Field: "group", Message: message})
 }
 
 // UnmapGroup takes a mapping from an Organization, and what it gives from the changes that are not carried out yet: nobody

@@ -28,10 +28,16 @@ type Caches interface {
 	MembershipsIn(orgCluster string) []*v1alpha1.Membership
 }
 
+// KCP reads Users from kcp.
+type KCP interface {
+	GetUser(ctx context.Context, name string) (*v1alpha1.User, error)
+}
+
 // Handler serves /api/orgs/{org}/groups.
 type Handler struct {
 	api.Deps
 	Groups Caches
+	KCP    KCP
 	// MaxAge is for how long groups count after the issue of the credential that says them.
 	MaxAge time.Duration
 	// Known is false if no credential says groups.
@@ -130,12 +136,23 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 		Intent: httpmw.Intent{Workspace: asked.Workspace, Object: asked.ID, Facts: audit.Facts{Role: string(asked.Role), Group: asked.Group}},
 		Write: func(ctx context.Context, _ api.Match) (*v1alpha1.Organization, error) {
 			return h.Store.ChangeOrganization(ctx, scope.Org.Organization, nil, func(ctx context.Context, o *v1alpha1.Organization) error {
-				if err := by.Judge(ctx, o); err != nil {
+				until, byGroup, err := by.JudgeMaker(ctx, o)
+				if err != nil {
 					return err
 				}
 				mappings, m, err := tenancy.MapGroup(o, asked)
 				if err != nil {
 					return err
+				}
+				// The identity provider says how long a right by a group lasts.
+				if until != nil && byGroup == "" && len(mappings) > len(o.Spec.Groups) {
+					u, err := h.KCP.GetUser(ctx, scope.User)
+					if err != nil {
+						return err
+					}
+					if err := tenancy.CheckMapper(u, m.Group, until); err != nil {
+						return err
+					}
 				}
 				o.Spec.Groups, made = mappings, m
 				return nil

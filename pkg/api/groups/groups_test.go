@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -27,14 +28,22 @@ type world struct {
 	*apitest.World
 	api.Store
 	http http.Handler
+	// groups are those of people in kcp.
+	groups map[string][]string
 }
 
 func newWorld(t testing.TB, known bool) *world {
 	t.Helper()
-	w := &world{World: apitest.NewWorld()}
-	h := &groups.Handler{Deps: w.Deps(t, w, one), Groups: w, MaxAge: 24 * time.Hour, Known: known}
+	w := &world{World: apitest.NewWorld(), groups: map[string][]string{apitest.Admin: {"kedge:dev", "kedge:ops"}}}
+	h := &groups.Handler{Deps: w.Deps(t, w, one), Groups: w, KCP: w, MaxAge: 24 * time.Hour, Known: known}
 	w.http = apitest.Router(w.World, h.Mount)
 	return w
+}
+
+func (w *world) GetUser(_ context.Context, name string) (*v1alpha1.User, error) {
+	u := apitest.Person(name)
+	u.Spec.Groups = tenancy.HeardGroups{Groups: w.groups[name], IssuedAt: apitest.Now()}.Learn(nil, apitest.Now(), time.Hour)
+	return u, nil
 }
 
 func (w *world) SomeWithGroup(hash v1alpha1.GroupHash, limit int) []*v1alpha1.User {
@@ -125,6 +134,19 @@ func TestGroups_areRefusedWhereTheHubKnowsNone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, false)
 	require.Contains(t, w.call(apitest.Admin, http.MethodPost, path, dev).Refused(t, http.StatusNotImplemented).Message, "--oidc-groups-claim")
+}
+
+// An admin until a time who maps a group of their own would stay longer by it.
+func TestGroups_prolongNobodysOwnRight(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, true)
+	m := apitest.Membership(apitest.Admin, "", v1alpha1.RoleAdmin)
+	m.Spec.ExpiresAt = &metav1.Time{Time: apitest.Epoch().Add(time.Hour)}
+	w.PutMembership(apitest.Acme, m)
+	w.call(apitest.Admin, http.MethodPost, path, dev).RefusedCause(t, tenancy.CauseOwnRight)
+	require.Empty(t, w.call(apitest.Admin, http.MethodGet, path, "").Items(t, "id"))
+	w.groups[apitest.Admin] = []string{"kedge:ops"}
+	w.call(apitest.Admin, http.MethodPost, path, dev).Object(t, http.StatusCreated)
 }
 
 func TestGroups_membersNeitherMapNorSeeThem(t *testing.T) {
