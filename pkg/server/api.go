@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -184,10 +183,10 @@ func (h *hub) largeAtOnce() int {
 	return max(runtime.GOMAXPROCS(0)/2, 1)
 }
 
-// payer is the creator of an Organization, or the Organization itself where nobody is named.
+// payer is the maker of an Organization.
 func (a *assembly) payer(org string) string {
 	if o, ok := a.views.Org(org); ok && o.Organization != nil {
-		return cmp.Or(o.CreatedBy(), org)
+		return o.Maker()
 	}
 	return org
 }
