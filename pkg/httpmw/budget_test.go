@@ -78,7 +78,7 @@ func TestAudit_aFloodOfRefusedRequestsHasOneEvent(t *testing.T) {
 	})
 	r := chi.NewRouter()
 	r.Use(behindObserve, a.Refusals, a.Audit, httpmw.Authenticate(authentication(tokens, everybody{}, nil)), httpmw.Limited)
-	r.Patch("/api/orgs/{org}", httpapi.Handle(func(w http.ResponseWriter, r *http.Request) error {
+	r.Patch("/api/orgs/{org}", httpapi.Handle(func(_ http.ResponseWriter, r *http.Request) error {
 		switch r.URL.Query().Get("then") {
 		case "refuse":
 			return errs.New(errs.Forbidden, "no")

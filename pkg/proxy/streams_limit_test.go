@@ -86,24 +86,31 @@ func TestStreams_areLimitedPerPersonAndInAll(t *testing.T) {
 	}
 }
 
-// The attack: open watches with all bots of an Organization until the hub has no room for those of others.
-func TestStreams_ofOneOrganizationLeaveSomeToOthers(t *testing.T) {
-	t.Parallel()
+// crowded returns a hub in which alice has 12 of at most 16 watches, in the Workspace of Org A, and bob is of Org B.
+func crowded(t *testing.T, options ...func(*proxy.Config)) (*hub, *refusals) {
+	t.Helper()
 	kcps, refused := &source{open: map[string]chan string{}}, &refusals{}
 	server, transport := kcp(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("User-Agent") != "once" {
 			kcps.ServeHTTP(w, r)
 		}
 	})
-	h := newHub(t, server.URL, transport, func(c *proxy.Config) {
+	h := newHub(t, server.URL, transport, append(options, func(c *proxy.Config) {
 		c.Streams = proxy.StreamLimits{All: 16, Refused: refused.add}
-	})
+	})...)
 	url, client := serve(t, h)
 	h.rights.set("alice", false, adminOf(orgA))
 	h.rights.set("bob", false, adminOf(orgB))
 	for range 12 {
 		kcps.watch(t, client, url, "alice", "aaaa")
 	}
+	return h, refused
+}
+
+// The attack: open watches with all bots of an Organization until the hub has no room for those of others.
+func TestStreams_ofOneOrganizationLeaveSomeToOthers(t *testing.T) {
+	t.Parallel()
+	h, refused := crowded(t)
 	w := h.do(request(http.MethodGet, watchPath, "alice", "User-Agent", "once"))
 	require.Equal(t, http.StatusTooManyRequests, w.Code)
 	require.Equal(t, []string{"streams_per_org"}, refused.all())
@@ -118,22 +125,7 @@ func TestStreams_ofOneOrganizationLeaveSomeToOthers(t *testing.T) {
 // The attack: make further Organizations, each of which has what the hub leaves to those with little.
 func TestLimits_countTheOrganizationsOfOnePersonTogether(t *testing.T) {
 	t.Parallel()
-	kcps, refused := &source{open: map[string]chan string{}}, &refusals{}
-	server, transport := kcp(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("User-Agent") != "once" {
-			kcps.ServeHTTP(w, r)
-		}
-	})
-	h := newHub(t, server.URL, transport, func(c *proxy.Config) {
-		c.Streams = proxy.StreamLimits{All: 16, Refused: refused.add}
-		c.Payer = func(string) string { return "mallory" }
-	})
-	url, client := serve(t, h)
-	h.rights.set("alice", false, adminOf(orgA))
-	h.rights.set("bob", false, adminOf(orgB))
-	for range 12 {
-		kcps.watch(t, client, url, "alice", "aaaa")
-	}
+	h, refused := crowded(t, func(c *proxy.Config) { c.Payer = func(string) string { return "mallory" } })
 	w := h.do(request(http.MethodGet, strings.Replace(watchPath, "aaaa", "bbbb", 1), "bob", "User-Agent", "once"))
 	require.Equal(t, http.StatusTooManyRequests, w.Code)
 	require.Contains(t, w.Body.String(), "with others of its creator")

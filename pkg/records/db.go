@@ -217,8 +217,8 @@ func (d *DB) whole(ctx context.Context) error {
 		}
 	}
 	for _, index := range []condition{tenantIndex, tenantActorIndex, tenantObjectIndex, tenantWorkspaceIndex} {
-		_, err := d.writes.ExecContext(ctx, "SELECT 1 FROM "+d.from(conditions{index: index})+" WHERE NOT outsider AND 1 = 0")
-		if err != nil {
+		statement := d.query("SELECT 1 FROM " + d.from(conditions{index: index}) + " WHERE NOT outsider AND 1 = 0")
+		if _, err := d.writes.ExecContext(ctx, statement); err != nil {
 			return err
 		}
 	}
