@@ -16,7 +16,7 @@ import (
 
 const (
 	ownEvents       = 300
-	outsidersEvents = 200_000
+	outsidersEvents = 20_000
 )
 
 // flood stores events of a person in an Organization, and then many more that they cause as an outsider, as a hub of the
