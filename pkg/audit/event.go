@@ -43,7 +43,8 @@ type Event struct {
 	Replica string `json:"replica"`
 	Seq     uint64 `json:"seq"`
 	Prev    string `json:"prev,omitempty"`
-	// Lost is the number of events of the chain that could not be written since the one before.
+	// Lost is the number of events of the chain that could not be written since the one before. After a restart it
+	// is 1, whatever the number was.
 	Lost int `json:"lost,omitempty"`
 	// ID is the request id; ClientRequest is the one that the client sent. What the hub does by
 	// itself has an ID of its own. An intent and its outcome have the same ID and Action.
