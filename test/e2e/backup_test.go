@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/faroshq/kedge-hub/test/doubles/disktest"
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
@@ -42,7 +43,7 @@ func startRestored(t *testing.T, file string, port int) *hub {
 // full, or becomes full meanwhile, fails, and leaves nothing that a restore takes.
 func (h *hub) backsUpElsewhere(t *testing.T) {
 	t.Helper()
-	small := ownDisk(t, "64k")
+	small := disktest.Mount(t, "64k")
 	old := filepath.Join(small, "old")
 	require.NoError(t, os.WriteFile(old, []byte("the one before"), 0o600))
 	backup := func(to string) (string, error) {

@@ -2,19 +2,17 @@ package e2e
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/faroshq/kedge-hub/test/doubles/disktest"
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
@@ -26,7 +24,7 @@ const diskSize = "512m"
 // room. Nothing acknowledged is lost.
 func TestFullDisk_carriesOutEndingsAndLosesNothing(t *testing.T) {
 	t.Parallel()
-	dir := ownDisk(t, diskSize)
+	dir := disktest.Mount(t, diskSize)
 	h := startHub(t, dir, freePort(t), "--default-org-quota", "10000")
 	tenant := newTenant(t, h)
 	people := framework.People()
@@ -35,8 +33,7 @@ func TestFullDisk_carriesOutEndingsAndLosesNothing(t *testing.T) {
 	c := startCreating(h, creators)
 	defer c.end()
 	framework.Eventually(t, framework.Long, func() error { return c.enough(&c.acknowledged, int64(3*len(creators))) })
-	fill := filepath.Join(dir, "fill")
-	fillDisk(t, fill)
+	fill := disktest.Fill(t, dir)
 	framework.Eventually(t, framework.Long, func() error { return c.enough(&c.refused, int64(5*len(creators))) })
 
 	tenant.refuses(t, "is used, and only what takes rights or space away is written", tenant.growth(newcomer), tenant.changes())
@@ -62,30 +59,6 @@ func TestFullDisk_carriesOutEndingsAndLosesNothing(t *testing.T) {
 		return nil
 	})
 	require.NoError(t, h.Stop(), "the process that was started is the one that ends")
-}
-
-// ownDisk mounts a small disk in memory for the test.
-func ownDisk(t *testing.T, size string) string {
-	t.Helper()
-	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
-		t.Skipf("a disk that may be filled cannot be mounted, which takes root: %v; what can be tested without is in pkg/server and pkg/kcp/embedded", err)
-	}
-	t.Cleanup(func() { require.NoError(t, syscall.Unmount(dir, syscall.MNT_DETACH)) })
-	return dir
-}
-
-// fillDisk writes a file until the disk is full.
-func fillDisk(t *testing.T, path string) {
-	t.Helper()
-	f, err := os.Create(path)
-	require.NoError(t, err)
-	defer func() { _ = f.Close() }()
-	zeros, err := os.Open("/dev/zero")
-	require.NoError(t, err)
-	defer func() { _ = zeros.Close() }()
-	_, err = io.Copy(f, zeros)
-	require.ErrorIs(t, err, syscall.ENOSPC)
 }
 
 // createEvery is the interval at which kcp can still keep up.

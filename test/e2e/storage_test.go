@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/faroshq/kedge-hub/pkg/kcp/embedded/disk"
+	"github.com/faroshq/kedge-hub/test/doubles/disktest"
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
@@ -259,7 +260,7 @@ func TestFullEtcd_refusesGrowthAndHealsByDeletions(t *testing.T) {
 // Between the floors of the disk nothing grows, and everything else works.
 func TestNearlyFullDisk_refusesGrowthOnly(t *testing.T) {
 	t.Parallel()
-	dir := ownDisk(t, diskSize)
+	dir := disktest.Mount(t, diskSize)
 	h := startHub(t, dir, freePort(t))
 	s := newTenant(t, h)
 	free, size, err := disk.Usage(dir)

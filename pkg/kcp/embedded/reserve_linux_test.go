@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -11,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/faroshq/kedge-hub/pkg/kcp/embedded/disk"
+	"github.com/faroshq/kedge-hub/test/doubles/disktest"
 )
 
 // etcdOn makes what etcd has made in dir once it runs: a database with a hole in it,
@@ -118,7 +118,7 @@ func TestReserve_isUsedByTheNextStart(t *testing.T) {
 
 func TestReserve_letsEtcdWriteToAFullDisk(t *testing.T) {
 	t.Parallel()
-	dir := smallDisk(t, "384m")
+	dir := disktest.Mount(t, "384m")
 	r, db := etcdOn(t, dir)
 	// As etcd makes them ready, and cuts them off where it starts anew.
 	const made = 64_000_000
@@ -134,7 +134,7 @@ func TestReserve_letsEtcdWriteToAFullDisk(t *testing.T) {
 	require.NoError(t, present.Truncate(made/2))
 	prepared("0.wal")
 	require.NoError(t, r.hold())
-	fill(t, dir)
+	disktest.Fill(t, dir)
 	require.NoError(t, r.hold(), "there is nothing to take, and nothing wrong")
 	_, err := db.WriteAt(make([]byte, 2*piece), 8<<20+ahead)
 	require.ErrorIs(t, err, syscall.ENOSPC, "what is not set aside")
@@ -153,7 +153,7 @@ func TestReserve_letsEtcdWriteToAFullDisk(t *testing.T) {
 // The reserve never takes the last of the disk, not even for a moment: from etcd.
 func TestReserve_leavesASpare(t *testing.T) {
 	t.Parallel()
-	dir := smallDisk(t, "60m")
+	dir := disktest.Mount(t, "60m")
 	r, db := etcdOn(t, dir)
 	require.NoError(t, r.hold())
 	_, allocated := blocks(t, db.Name())
@@ -166,13 +166,13 @@ func TestReserve_leavesASpare(t *testing.T) {
 // A program that filled the disk does not get the space that is released, unless it keeps trying.
 func TestReserve_givesBallastUpPieceByPiece(t *testing.T) {
 	t.Parallel()
-	dir := smallDisk(t, "384m")
+	dir := disktest.Mount(t, "384m")
 	r, _ := etcdOn(t, dir)
 	require.NoError(t, r.hold())
 	snap := filepath.Join(r.dir, "snap", "1.snap")
 	small := func() error { return os.WriteFile(snap, make([]byte, 64<<10), 0o600) }
 	for left := int64(handout); left > 0; left -= piece {
-		full := fill(t, dir)
+		full := disktest.Fill(t, dir)
 		require.ErrorIs(t, small(), syscall.ENOSPC)
 		require.NoError(t, os.Remove(snap))
 		require.NoError(t, r.hold())
@@ -189,29 +189,4 @@ func TestReserve_givesBallastUpPieceByPiece(t *testing.T) {
 	require.NoError(t, r.hold())
 	size, _ := blocks(t, filepath.Join(r.dir, "handout"))
 	require.Equal(t, int64(handout), size, "with the room it comes back")
-}
-
-// smallDisk mounts a disk of its own in memory, which takes root.
-func smallDisk(t *testing.T, size string) string {
-	t.Helper()
-	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
-		t.Skipf("a disk that may be filled cannot be mounted: %v", err)
-	}
-	t.Cleanup(func() { require.NoError(t, syscall.Unmount(dir, syscall.MNT_DETACH)) })
-	return dir
-}
-
-// fill writes a file until nothing more can be written.
-func fill(t *testing.T, dir string) (path string) {
-	t.Helper()
-	f, err := os.OpenFile(filepath.Join(dir, "fill"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	require.NoError(t, err)
-	defer func() { _ = f.Close() }()
-	zeros, err := os.Open("/dev/zero")
-	require.NoError(t, err)
-	defer func() { _ = zeros.Close() }()
-	_, err = io.Copy(f, zeros)
-	require.ErrorIs(t, err, syscall.ENOSPC)
-	return f.Name()
 }
