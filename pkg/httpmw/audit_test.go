@@ -163,7 +163,9 @@ func TestAudit_writesIntentAndOutcome(t *testing.T) {
 		{http.MethodPost, "/api/orgs/o/members?then=panic", both(add, http.StatusInternalServerError, "")},
 		{http.MethodDelete, "/api/orgs/o/members/bob?cascade=true", both(remove, http.StatusCreated, "")},
 		{http.MethodPost, "/api/orgs", both(create, http.StatusCreated, "made")},
-		{http.MethodPatch, "/api/orgs/o", []audit.Event{{Stage: audit.StageOutcome, Actor: alice, Action: "PATCH /api/orgs/{org}", Org: "o", Outsider: true, Unchanged: true, Code: http.StatusForbidden}}},
+		{http.MethodPatch, "/api/orgs/o", []audit.Event{{
+			Stage: audit.StageOutcome, Actor: alice, Action: "PATCH /api/orgs/{org}", Org: "o", Outsider: true, Unchanged: true, Code: http.StatusForbidden,
+		}}},
 		{http.MethodGet, "/api/orgs/o", nil},
 		{http.MethodHead, "/api/orgs/o", nil},
 	} {

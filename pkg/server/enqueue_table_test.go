@@ -57,8 +57,14 @@ func TestControllers_enqueueWhatAChangeTouches(t *testing.T) {
 		{name: "User rejected", cluster: usersCluster, object: changed(person("bob"), func(u *v1alpha1.User) { u.Spec.Registration = v1alpha1.RegistrationRejected }), want: rightsOfBob + ", session users|s1, user users|bob"},
 		{name: "User removed", cluster: usersCluster, object: person("bob"), removed: true, want: ofBob + ", session users|s1, user users|bob"},
 		{name: "Groups of a User heard again", cluster: usersCluster, object: inGroups(time.Hour, "kedge:dev"), want: "user users|gail"},
-		{name: "Groups of a User heard again that prolong a part", cluster: usersCluster, object: inGroups(4*time.Hour, "kedge:dev"), want: "organization orgs|guild, user users|gail"},
-		{name: "Mapped group of a User gained", cluster: usersCluster, object: inGroups(time.Hour, "kedge:dev", "kedge:ops"), want: "organization orgs|guild, user users|gail"},
+		{
+			name: "Groups of a User heard again that prolong a part", cluster: usersCluster,
+			object: inGroups(4*time.Hour, "kedge:dev"), want: "organization orgs|guild, user users|gail",
+		},
+		{
+			name: "Mapped group of a User gained", cluster: usersCluster,
+			object: inGroups(time.Hour, "kedge:dev", "kedge:ops"), want: "organization orgs|guild, user users|gail",
+		},
 		{name: "Other group of a User gained", cluster: usersCluster, object: inGroups(time.Hour, "kedge:dev", "kedge:sales"), want: "user users|gail"},
 		{name: "Group of a User lost", cluster: usersCluster, object: inGroups(time.Hour), want: "organization orgs|guild, user users|gail"},
 		{name: "Session added", cluster: usersCluster, object: loginOf("s2", "alice"), want: "session users|s2"},

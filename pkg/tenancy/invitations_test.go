@@ -176,7 +176,8 @@ func TestDecideAcceptance_addsTheMembershipInTheSameWrite(t *testing.T) {
 	answers, changes, err = tenancy.DecideAcceptance(o, anInvitation("i", v1alpha1.InvitationStatus{}), nil, c, invitedAt, withoutEnd)
 	require.NoError(t, err)
 	require.True(t, answers == nil && changes == nil, "a lost answer")
-	_, _, err = tenancy.DecideAcceptance(o, anInvitation("i", v1alpha1.InvitationStatus{}), nil, answer(v1alpha1.InvitationAccepted, "carol"), invitedAt, withoutEnd)
+	other := answer(v1alpha1.InvitationAccepted, "carol")
+	_, _, err = tenancy.DecideAcceptance(o, anInvitation("i", v1alpha1.InvitationStatus{}), nil, other, invitedAt, withoutEnd)
 	require.True(t, errs.Is(err, errs.Conflict), "%v", err)
 
 	held := tenancy.NewMembership("bob", "", v1alpha1.RoleAdmin)
@@ -185,7 +186,8 @@ func TestDecideAcceptance_addsTheMembershipInTheSameWrite(t *testing.T) {
 	require.ErrorContains(t, err, "as admin")
 	leaving := &v1alpha1.Organization{}
 	leaving.Spec.MembershipChanges = []v1alpha1.MembershipChange{{User: "bob", UID: "b"}}
-	_, _, err = tenancy.DecideAcceptance(leaving, anInvitation("i", v1alpha1.InvitationStatus{State: v1alpha1.InvitationAccepted, AcceptedBy: "bob"}), held, c, invitedAt, withoutEnd)
+	accepted := anInvitation("i", v1alpha1.InvitationStatus{State: v1alpha1.InvitationAccepted, AcceptedBy: "bob"})
+	_, _, err = tenancy.DecideAcceptance(leaving, accepted, held, c, invitedAt, withoutEnd)
 	require.ErrorContains(t, err, "accepted already", "it brings nobody back")
 }
 

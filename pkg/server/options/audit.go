@@ -30,7 +30,9 @@ func (o *AuditOptions) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.MaxSize, "audit-log-max-size", o.MaxSize, "Size in MiB at which each file of the audit log is renamed, with the time in its name, and a new file is started.")
 	fs.IntVar(&o.MaxBackups, "audit-log-max-backups", o.MaxBackups, "Number of renamed files of each of the two that are kept; 0 means all.")
 	fs.IntVar(&o.MaxAge, "audit-log-max-age", o.MaxAge, "Number of days that renamed files of the audit log are kept; 0 keeps them regardless of age.")
-	fs.IntVar(&o.OrgWrites, "audit-org-writes", o.OrgWrites, "Number of proxied writes of one organization that have events of their own in a minute; one event counts the rest by verb and resource. One person or bot has a tenth of it for requests to the API that are refused or change nothing. 0 means no limit.")
+	fs.IntVar(&o.OrgWrites, "audit-org-writes", o.OrgWrites, "Number of proxied writes of one organization that have events of their own in a minute; "+
+		"one event counts the rest by verb and resource. "+
+		"One person or bot has a tenth of it for requests to the API that are refused or change nothing. 0 means no limit.")
 }
 
 func (o *AuditOptions) complete(fail func(flag, format string, args ...any)) {

@@ -121,6 +121,9 @@ func newLimitOptions() LimitOptions {
 	}
 }
 
+// lastQuarter is a sentence about a limit of what all share.
+const lastQuarter = "The last quarter is for organizations with less than a sixteenth of it, those of one creator together. "
+
 const rateUsage = " per second, with bursts of ten seconds' worth. 0 disables the limit."
 
 // addFlags defines the flags in fs.
@@ -129,9 +132,13 @@ func (o *LimitOptions) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.MaxConnections, "max-connections", o.MaxConnections, "Maximum number of open connections. 0 disables the limit.")
 	fs.IntVar(&o.MaxConnectionsPerPeer, "max-connections-per-peer", o.MaxConnectionsPerPeer, "Maximum number of open connections of one IPv4 address or IPv6 /64. Trusted proxies are exempt. 0 disables the limit.")
 	fs.IntVar(&o.MaxStreamsPerConnection, "http2-max-streams-per-connection", o.MaxStreamsPerConnection, "Maximum number of open requests of one HTTP/2 connection.")
-	fs.IntVar(&o.MaxStreams, "max-streams", o.MaxStreams, "Maximum number of open watches, followed logs and upgraded connections. The last quarter is for organizations with less than a sixteenth of it, those of one creator together. 0 disables the limit.")
+	fs.IntVar(&o.MaxStreams, "max-streams", o.MaxStreams,
+		"Maximum number of open watches, followed logs and upgraded connections. "+lastQuarter+"0 disables the limit.")
 	fs.IntVar(&o.MaxStreamsPerPerson, "max-streams-per-person", o.MaxStreamsPerPerson, "Maximum number of open watches, followed logs and upgraded connections of one person. 0 disables the limit.")
-	fs.IntVar(&o.MaxRequestsInFlight, "max-requests-in-flight", o.MaxRequestsInFlight, "Maximum number of requests in workspaces that kcp serves at the same time, except watches, followed logs and upgraded connections. Each has a connection to kcp. The last quarter is for organizations with less than a sixteenth of it, those of one creator together. Those that wait, for up to 10 seconds, are sent for one organization after the other. 0 disables the limit.")
+	fs.IntVar(&o.MaxRequestsInFlight, "max-requests-in-flight", o.MaxRequestsInFlight,
+		"Maximum number of requests in workspaces that kcp serves at the same time, "+
+			"except watches, followed logs and upgraded connections. Each has a connection to kcp. "+lastQuarter+
+			"Those that wait, for up to 10 seconds, are sent for one organization after the other. 0 disables the limit.")
 	fs.IntVar(&o.MaxRequestsInFlightPerPerson, "max-requests-in-flight-per-person", o.MaxRequestsInFlightPerPerson, "Maximum number of requests of one person or bot that are served at the same time, except watches, followed logs and upgraded connections. Eight times as many wait for up to 30 seconds. 0 disables the limit.")
 	fs.IntVar(&o.MaxWritesInFlightPerPerson, "max-writes-in-flight-per-person", o.MaxWritesInFlightPerPerson, "Maximum number of requests of one person or bot to the API that may change something and are served at the same time. Eight times as many wait for up to 30 seconds. 0 disables the limit.")
 	fs.IntVar(&o.MaxRequestsInFlightPerWorkspace, "max-requests-in-flight-per-workspace", o.MaxRequestsInFlightPerWorkspace, "Maximum number of requests in one workspace that kcp serves at the same time, except watches, followed logs and upgraded connections. A list without a limit counts for as many as it has pages of 500 objects, and so does a watch until it has sent what exists. Eight times as many wait for up to 10 seconds. Changes of one object by one person or bot are sent one after the other. 0 disables the limits.")
