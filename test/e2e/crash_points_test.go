@@ -28,12 +28,10 @@ const (
 	batch = 4
 	// shards is the number of hubs that share the kill points of a slow operation.
 	shards = 3
-	// samples is the number of kill points of an operation in a run that does not try all.
-	samples = 2
 )
 
 // pointsVariable is the environment variable that selects the kill points: "all", or a number
-// that selects a sample, so that a run can be repeated. By default the number is the day's, so
+// that selects one of each operation, so that a run can be repeated. By default the number is the day's, so
 // that all are tried over time.
 const pointsVariable = "KEDGE_TEST_CRASH"
 
@@ -129,9 +127,9 @@ func groups() map[string]group {
 		"deletions": {[]string{shared}, deletions(), sample},
 		"cascades":  {[]string{shared, short}, cascades(), sample},
 		"people":    {[]string{short}, peopleOperations(), sample},
-		"bots":      {[]string{shared}, botOperations(), one},
-		"catalog":   {[]string{shared}, catalogOperations(), one},
-		"sharing":   {[]string{shared}, sharingOperations(), one},
+		"bots":      {[]string{shared}, botOperations(), sample},
+		"catalog":   {[]string{shared}, catalogOperations(), sample},
+		"sharing":   {[]string{shared}, sharingOperations(), sample},
 	}
 	if os.Getenv(pointsVariable) != "all" {
 		// The hub of the bots serves one operation of the catalog, and one of invitations and requests, too.
@@ -211,23 +209,16 @@ func every(of, shard int, when string) func(writes int) []point {
 	}
 }
 
-// sample selects some points.
-func sample(writes int) (points []point) {
-	order := rand.New(rand.NewPCG(1, uint64(writes))).Perm(writes)
-	for i := range min(samples, writes) {
-		turn := day()*samples + i
-		p := point{1 + order[turn%writes], "after"}
-		// Before a write is the same as after the previous one, except for parallel writes.
-		if turn%3 == 0 {
-			p.when = "before"
-		}
-		points = append(points, p)
+// sample selects the point of the day.
+func sample(writes int) []point {
+	turn := day()
+	p := point{1 + rand.New(rand.NewPCG(1, uint64(writes))).Perm(writes)[turn%writes], "after"}
+	// Before a write is the same as after the previous one, except for parallel writes.
+	if turn%3 == 0 {
+		p.when = "before"
 	}
-	return points
+	return []point{p}
 }
-
-// one selects one of the points of sample.
-func one(writes int) []point { return sample(writes)[:1] }
 
 func day() int {
 	if n, err := strconv.Atoi(os.Getenv(pointsVariable)); err == nil {

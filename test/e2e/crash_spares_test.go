@@ -26,7 +26,7 @@ func TestKill_atEveryWriteOfASpareLosesNothing(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(k.Kill)
 	l := newLane(t, k, "--spare-organizations", "1", "--spare-workspaces", "1")
-	choices := []func(int) []point{one}
+	choices := []func(int) []point{sample}
 	if os.Getenv(pointsVariable) == "all" {
 		choices = []func(int) []point{every(1, 0, "after"), every(1, 0, "before")}
 	}

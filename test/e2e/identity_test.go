@@ -194,17 +194,23 @@ func restartedInLogins(t *testing.T, h *hub, dex *framework.Dex, c *computer) *h
 	waiting, start := c.beginLogin(t, h, "--profile", "bob")
 	b := framework.NewBrowser(t, h.CA, dex.CAFile)
 	form := b.Get(t, start)
-	coded := framework.NewLogin()
+	coded, began := framework.NewLogin(), time.Now()
 	code := coded.Code(t, dex.LogIn(t, framework.NewBrowser(t, h.CA, dex.CAFile), coded.URL(h.Client), "carol"))
 	c.secrets.add(code)
 	c.secrets.add(coded.Verifier)
 
 	h.Kill()
 	h = startHub(t, h.dir, h.port, append(withDex(dex), "--audit-log-file", filepath.Join(h.dir, "audit.log"))...)
-	tokens := framework.TokensOf(t, coded.Redeem(t, h.Client, code))
-	c.secrets.add(tokens.Access)
-	c.secrets.add(tokens.Secret)
-	h.Do(t, framework.Call{Token: tokens.Access, Method: http.MethodGet, Path: "/api/users/me"}, http.StatusOK)
+	redeemed := coded.Redeem(t, h.Client, code)
+	// A code lives for a minute, and on a loaded machine the kcp of the hub may need it to start.
+	if redeemed.Code == http.StatusOK || time.Since(began) < time.Minute {
+		tokens := framework.TokensOf(t, redeemed)
+		c.secrets.add(tokens.Access)
+		c.secrets.add(tokens.Secret)
+		h.Do(t, framework.Call{Token: tokens.Access, Method: http.MethodGet, Path: "/api/users/me"}, http.StatusOK)
+	} else {
+		require.Equal(t, "invalid_grant", redeemed.Text("error"))
+	}
 	c.finishLogin(t, waiting, dex.Enter(t, b, form, "bob"))
 	require.Contains(t, c.kedge(t, "whoami", "--profile", "bob"), "bob")
 	c.kedge(t, "profiles", "use", c.other(t, "bob"))
