@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -16,7 +17,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/audit"
+	"github.com/faroshq/kedge-hub/pkg/records"
 	"github.com/faroshq/kedge-hub/pkg/restore"
+	"github.com/faroshq/kedge-hub/test/doubles/pgtest"
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
@@ -40,8 +44,32 @@ func namesChainsOf(t *testing.T, kcp *framework.KCP, replicas int) {
 	})
 }
 
-// TestRestoreExternal_givesNoRightBackOnAnyReplica restores the data of an external kcp behind two hubs, which have the
-// audit files of what ended since. One of them is killed in restore mode.
+// storesItsEvents waits until a records database has all events of a hub that nobody asks anything.
+func storesItsEvents(t *testing.T, h *hub, database string) {
+	t.Helper()
+	db, err := records.Open(records.Options{URL: database})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	framework.Eventually(t, framework.Long, func() error {
+		ends, err := audit.Ends(audit.Options{File: audit.DefaultFile(h.dir)})
+		if err != nil {
+			return err
+		}
+		stored, err := db.Heads(t.Context())
+		if err != nil {
+			return err
+		}
+		for _, end := range ends {
+			if !slices.Contains(stored, end) {
+				return fmt.Errorf("%s is not stored: %v", end, stored)
+			}
+		}
+		return nil
+	})
+}
+
+// TestRestoreExternal_givesNoRightBackOnAnyReplica restores the data of an external kcp behind two hubs. What ended since is in
+// the audit files of one of them, and in the records database for the other one, whose disk is lost. One is killed in restore mode.
 func TestRestoreExternal_givesNoRightBackOnAnyReplica(t *testing.T) {
 	t.Parallel()
 	kcp, err := framework.StartKCP(t.TempDir())
@@ -49,8 +77,10 @@ func TestRestoreExternal_givesNoRightBackOnAnyReplica(t *testing.T) {
 	t.Cleanup(func() { kcp.Kill() })
 	program, err := framework.Bin("kedge-hub")
 	require.NoError(t, err)
+	database := pgtest.Records(t)
 	start := func(h *hub, flags ...string) *hub {
-		return launchProgram(t, program, h.dir, h.port, append([]string{"--kcp-kubeconfig", kcp.Kubeconfig, "--personal-orgs=false"}, flags...)...)
+		shared := []string{"--kcp-kubeconfig", kcp.Kubeconfig, "--personal-orgs=false", "--database", database}
+		return launchProgram(t, program, h.dir, h.port, append(shared, flags...)...)
 	}
 	var hubs []*hub
 	for range 2 {
@@ -72,24 +102,27 @@ func TestRestoreExternal_givesNoRightBackOnAnyReplica(t *testing.T) {
 	orders := func(args ...string) (string, error) {
 		return restores(t, append([]string{"--external", "--kcp-kubeconfig", kcp.Kubeconfig, "--backup-at", at}, args...)...)
 	}
-	audits := []string{"--replay", filepath.Join(hubs[0].dir, "audit"), "--replay", filepath.Join(hubs[1].dir, "audit")}
-	out, err := orders(audits...)
+	storesItsEvents(t, hubs[1], database)
+	files := []string{"--replay", filepath.Join(hubs[0].dir, "audit"), "--replay-database", "none"}
+	all := []string{"--replay", filepath.Join(hubs[0].dir, "audit"), "--replay-database", strings.TrimPrefix(database, "sqlite:")}
+	out, err := orders(all...)
 	require.Error(t, err)
 	require.Contains(t, out, "stop all replicas", "hubs serve")
 	for _, h := range hubs {
 		h.Kill()
 	}
 	l.loading.Wait()
+	require.NoError(t, os.RemoveAll(filepath.Join(hubs[1].dir, "audit")))
 	require.NoError(t, kcp.Stop())
 	require.NoError(t, os.RemoveAll(kcp.Dir))
 	require.NoError(t, os.CopyFS(kcp.Dir, os.DirFS(saved)))
 	require.NoError(t, kcp.Start())
 
-	out, err = orders(audits[:2]...)
+	out, err = orders(files...)
 	require.Error(t, err, "%s", out)
 	require.Contains(t, out, "rights: is missing, with the whole chain")
 	require.Contains(t, out, "--accept-lost-history")
-	out, err = orders(audits...)
+	out, err = orders(all...)
 	require.NoError(t, err, "%s", out)
 	require.Equal(t, 2, strings.Count(out, "its audit log ends at event"), "%s", out)
 

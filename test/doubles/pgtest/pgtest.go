@@ -39,6 +39,26 @@ func Missing(t testing.TB) {
 	t.Skip("PostgreSQL is not installed")
 }
 
+// Records returns the URL of a records database that the hubs of a test can share: a PostgreSQL of the test's own, or a file
+// of SQLite where none is installed. With KEDGE_TEST_INSIST the test fails then.
+func Records(t testing.TB) string {
+	t.Helper()
+	s, err := Start(t.Context())
+	if errors.Is(err, exec.ErrNotFound) && os.Getenv("KEDGE_TEST_INSIST") == "" {
+		t.Log("PostgreSQL is not installed: the hubs share a file of SQLite")
+		return "sqlite:" + filepath.Join(t.TempDir(), "records.db")
+	}
+	if err != nil {
+		t.Fatalf("start PostgreSQL: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s.URL("postgres")
+}
+
 // binaries is the directory of the newest PostgreSQL that is installed.
 func binaries() (string, error) {
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")

@@ -4,13 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/faroshq/kedge-hub/pkg/server"
@@ -21,16 +17,7 @@ import (
 // sharedRecords gives hubs one records database: a PostgreSQL, or a file where none is installed.
 func sharedRecords(t *testing.T) func(*server.Options) {
 	t.Helper()
-	url := "sqlite:" + filepath.Join(t.TempDir(), "records.db")
-	postgres, err := pgtest.Start(t.Context())
-	if err == nil {
-		t.Cleanup(func() { assert.NoError(t, postgres.Stop()) })
-		url = postgres.URL("postgres")
-	} else {
-		require.ErrorIs(t, err, exec.ErrNotFound)
-		require.Empty(t, os.Getenv("KEDGE_TEST_INSIST"), "PostgreSQL is not installed")
-		t.Log("PostgreSQL is not installed: the hubs share a file of SQLite")
-	}
+	url := pgtest.Records(t)
 	return func(o *server.Options) { o.Records.Database, o.Records.UsageInterval = url, 10*time.Second }
 }
 
