@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/faroshq/kedge-hub/pkg/durable"
 )
 
 // markSuffix follows the name of the file of a chain in the name of its mark.
@@ -72,7 +74,7 @@ func (m *mark) broken() error {
 	}
 	m.says = broken
 	// A disk that cannot sync keeps it beyond the end of the process.
-	_ = errors.Join(f.Sync(), f.Close(), syncDir(filepath.Dir(m.path)))
+	_ = errors.Join(f.Sync(), f.Close(), durable.Sync(filepath.Dir(m.path)))
 	return nil
 }
 
@@ -81,39 +83,14 @@ func (m *mark) mend(synced func() error) error {
 	if m.says == whole {
 		return nil
 	}
-	next := m.path + ".new"
-	err := errors.Join(writeSynced(next, "\n"), synced())
-	if err == nil {
-		err = os.Rename(next, m.path)
+	if err := synced(); err != nil {
+		return err
 	}
-	if err != nil {
-		_ = os.Remove(next)
+	if err := durable.Replace(m.path, []byte("\n"), 0o600); err != nil {
 		return err
 	}
 	m.says = whole
-	// Where this fails, a loss of power brings back the mark of before, which errs on the safe side.
-	_ = syncDir(filepath.Dir(m.path))
 	return nil
-}
-
-func writeSynced(path, text string) (err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if _, err := f.WriteString(text); err != nil {
-		return err
-	}
-	return f.Sync()
-}
-
-func syncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // openMark opens the mark of the chain. An event that was lost before counts as one, whatever their number was.

@@ -81,9 +81,10 @@ func TestOpen_knowsThatAKilledHubLostEvents(t *testing.T) {
 			_ = l.Around(Event{Action: "end"}, true, func() error { return nil })
 			d.full = false
 			// The mark cannot be mended.
-			require.NoError(t, os.Mkdir(file+markSuffix+".new", 0o700))
+			require.NoError(t, os.MkdirAll(filepath.Join(file+markSuffix+".new", "taken"), 0o700))
 			require.NoError(t, l.Write(Event{Action: "x"}))
 			require.Empty(t, marked(t, file))
+			require.NoError(t, os.RemoveAll(file+markSuffix+".new"))
 		}, 1},
 		"after the event, before it is on the disk": {func(t *testing.T, l *Log, d *disk, file string) {
 			d.full = true

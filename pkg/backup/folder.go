@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+
+	"github.com/faroshq/kedge-hub/pkg/durable"
 )
 
 // lostFound is what the root of a new volume has.
@@ -72,7 +74,7 @@ func begin(dir string) (f *folder, err error) {
 func (f *folder) fill() error {
 	partial := filepath.Join(f.dir, Partial)
 	if err := filepath.WalkDir(partial, func(name string, _ fs.DirEntry, err error) error {
-		return errors.Join(err, syncFile(name))
+		return errors.Join(err, durable.Sync(name))
 	}); err != nil {
 		return err
 	}
@@ -87,7 +89,7 @@ func (f *folder) fill() error {
 		}
 		f.moved = append(f.moved, to)
 	}
-	return syncFile(f.dir)
+	return durable.Sync(f.dir)
 }
 
 // end removes Partial, and unless the folder is filled, all that was made.
@@ -104,18 +106,9 @@ func (f *folder) end(filled bool) (err error) {
 	switch {
 	case err != nil:
 	case filled:
-		err = syncFile(f.dir)
+		err = durable.Sync(f.dir)
 	case f.made:
 		err = os.Remove(f.dir)
 	}
 	return errors.Join(err, f.locked.Close())
-}
-
-// syncFile has a file, or the names in a folder, written to the disk.
-func syncFile(name string) error {
-	f, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }

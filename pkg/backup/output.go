@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/faroshq/kedge-hub/pkg/durable"
 )
 
 const (
@@ -118,7 +120,7 @@ func Replace(name string, write func(io.Writer) error) (err error) {
 	if err := os.Rename(f.Name(), name); err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
-	return syncFile(filepath.Dir(name))
+	return durable.Sync(filepath.Dir(name))
 }
 
 // Prune removes backups from a folder, the oldest by their names first, until keep are left. That of the name made stays

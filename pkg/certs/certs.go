@@ -19,6 +19,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/faroshq/kedge-hub/pkg/durable"
 )
 
 const (
@@ -154,10 +156,10 @@ func ensurePair(dir, name string, good func(*x509.Certificate) bool, create func
 		return nil, fmt.Errorf("create %s: %w", certFile, err)
 	}
 	// The key is written first, so that a crash leaves no certificate without its key.
-	if err := write(keyFile, created.keyPEM, 0o600); err != nil {
+	if err := durable.Replace(keyFile, created.keyPEM, 0o600); err != nil {
 		return nil, err
 	}
-	return created, write(certFile, created.certPEM, 0o644)
+	return created, durable.Replace(certFile, created.certPEM, 0o644)
 }
 
 func readPair(certFile, keyFile string) (*pair, error) {
@@ -219,30 +221,4 @@ func signed(template *x509.Certificate, key *ecdsa.PrivateKey, ca *pair, now tim
 		certPEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
 		keyPEM:  pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}),
 	}, nil
-}
-
-// write replaces a file atomically.
-func write(file string, content []byte, mode fs.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(file), ".new-*")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", file, err)
-	}
-	defer func() { _ = os.Remove(f.Name()) }()
-	_, err = f.Write(content)
-	if err == nil {
-		err = f.Chmod(mode)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), file)
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", file, err)
-	}
-	return nil
 }

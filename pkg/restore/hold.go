@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/faroshq/kedge-hub/pkg/durable"
 )
 
 // holdFile is there, below the data folder, while a restored hub purges nothing.
@@ -12,10 +14,7 @@ const holdFile = "purges-held"
 
 // Hold has the hub of a data folder purge nothing until Release, also after a restart.
 func Hold(dataDir string) error {
-	if err := write(filepath.Join(dataDir, holdFile), func(*os.File) error { return nil }); err != nil {
-		return err
-	}
-	return syncDir(dataDir)
+	return durable.Replace(filepath.Join(dataDir, holdFile), nil, 0o600)
 }
 
 // Held reports whether the hub of a data folder purges nothing.
@@ -32,5 +31,5 @@ func Release(dataDir string) error {
 	if err := os.Remove(filepath.Join(dataDir, holdFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return syncDir(dataDir)
+	return durable.Sync(dataDir)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/backup"
+	"github.com/faroshq/kedge-hub/pkg/durable"
 )
 
 const (
@@ -84,14 +85,10 @@ func Place(dataDir string, o Order, files []string) error {
 	if err != nil {
 		return err
 	}
-	partial := filepath.Join(dir, orderFile+".new")
-	if err := write(partial, func(f *os.File) error { _, err := f.Write(raw); return err }); err != nil {
+	if err := durable.Sync(filepath.Join(dir, historyDir)); err != nil {
 		return err
 	}
-	if err := os.Rename(partial, filepath.Join(dir, orderFile)); err != nil {
-		return err
-	}
-	return errors.Join(syncDir(filepath.Join(dir, historyDir)), syncDir(dir), syncDir(dataDir))
+	return errors.Join(durable.Replace(filepath.Join(dir, orderFile), raw, 0o600), durable.Sync(dataDir))
 }
 
 // Find returns the Order in a data folder, with the paths of its files; nil if nothing was restored. A folder
@@ -129,36 +126,19 @@ func Done(dataDir string) error {
 	if err := os.Rename(filepath.Join(dataDir, backup.RestoreDir), filepath.Join(dataDir, doneDir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return errors.Join(syncDir(dataDir), os.RemoveAll(filepath.Join(dataDir, doneDir)))
+	return errors.Join(durable.Sync(dataDir), os.RemoveAll(filepath.Join(dataDir, doneDir)))
 }
 
-func copyFile(to, from string) (err error) {
+func copyFile(to, from string) error {
 	source, err := os.Open(from)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = source.Close() }()
-	return write(to, func(f *os.File) error { _, err := io.Copy(f, source); return err })
-}
-
-// write writes a file that survives a loss of power.
-func write(path string, content func(*os.File) error) (err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(to, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := content(f); err != nil {
-		return err
-	}
-	return f.Sync()
-}
-
-func syncDir(path string) (err error) {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, dir.Close()) }()
-	return dir.Sync()
+	_, err = io.Copy(f, source)
+	return errors.Join(err, f.Sync(), f.Close())
 }

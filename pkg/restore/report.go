@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/faroshq/kedge-hub/pkg/durable"
 )
 
 // reportFile is the Report, below the data folder.
@@ -107,9 +109,5 @@ func WriteReport(dataDir string, r Report) error {
 	if err != nil {
 		return err
 	}
-	path := ReportFile(dataDir)
-	if err := write(path+".new", func(f *os.File) error { _, err := f.Write(append(raw, '\n')); return err }); err != nil {
-		return err
-	}
-	return errors.Join(os.Rename(path+".new", path), syncDir(dataDir))
+	return durable.Replace(ReportFile(dataDir), append(raw, '\n'), 0o600)
 }

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/request/bearertoken"
 	"k8s.io/apiserver/pkg/authentication/request/union"
 	"k8s.io/apiserver/pkg/authentication/request/websocket"
+
+	"github.com/faroshq/kedge-hub/pkg/durable"
 )
 
 const authenticationFile = "authentication.json"
@@ -71,7 +73,7 @@ func (s *Server) writeAuthentication(jwt []apiserverv1.JWTAuthenticator) error {
 	if err != nil {
 		return err
 	}
-	if err := replaceFile(path, raw); err != nil {
+	if err := durable.Replace(path, raw, 0o600); err != nil {
 		return fmt.Errorf("write kcp's authentication configuration: %w", err)
 	}
 	return nil

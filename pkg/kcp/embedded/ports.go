@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"github.com/faroshq/kedge-hub/pkg/durable"
 )
 
 // chosenPorts are the ports that were chosen for a directory, by flag.
@@ -85,28 +87,7 @@ func choosePorts(o *Options) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(filepath.Join(o.Dir, portsFile), raw)
-}
-
-// replaceFile writes a file whole or not at all, also where the power goes or the disk is full.
-func replaceFile(path string, content []byte) error {
-	next := path + ".next"
-	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return errors.Join(err, os.Remove(next))
-	}
-	if err := os.Rename(next, path); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return durable.Replace(filepath.Join(o.Dir, portsFile), raw, 0o600)
 }
 
 // hasData reports whether a kcp has stored something.
