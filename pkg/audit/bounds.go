@@ -25,10 +25,9 @@ func (e Event) bounded() Event {
 	return e
 }
 
-// line returns the JSON of an event, with its texts cut. Of an event that is longer than limit nevertheless, what
+// line returns the JSON of an event with bounded texts. Of one that is longer than limit nevertheless, what
 // identifies it is left: a line that no reader takes would be a gap in its chain.
 func (e Event) line(limit int) ([]byte, error) {
-	e = e.bounded()
 	line, err := json.Marshal(e)
 	if err != nil || len(line) <= limit {
 		return line, err

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 )
 
 // The two chains of a replica.
@@ -79,11 +80,16 @@ type chain struct {
 	torn bool
 	// lost is the number of events that could not be written since the last one.
 	lost int
+	// missed are the lost ones that did not wait for their turn, because the disk hangs. They are not among lost yet.
+	missed atomic.Int64
 	// mark keeps that there are any. Only Rights has one, and only in a regular file.
 	mark *mark
 	// rotation is what the chain does not say yet.
 	rotation *Rotation
 }
+
+// count adds the events that did not wait to those that are lost.
+func (c *chain) count() { c.lost += int(c.missed.Swap(0)) }
 
 // write appends an event to the chain.
 func (c *chain) write(e Event) error {

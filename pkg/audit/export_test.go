@@ -1,4 +1,4 @@
 package audit
 
 // Line is the JSON of an event that has at most limit bytes.
-func (e Event) Line(limit int) ([]byte, error) { return e.line(limit) }
+func (e Event) Line(limit int) ([]byte, error) { return e.bounded().line(limit) }

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -61,8 +60,8 @@ type Log struct {
 	// changed has room for one notice of a new event.
 	changed chan struct{}
 
-	// mu guards the chains, which are nil with a logger.
-	mu             sync.Mutex
+	// turn guards the chains, which are nil with a logger.
+	turn           *turn
 	rights, writes *chain
 	// err is that of the last event; nil if it was written. heads are the ends of the chains. They are read while a write
 	// blocks.
@@ -72,7 +71,7 @@ type Log struct {
 
 // New returns a log that writes to w, or to the logger of the context if w is nil.
 func New(ctx context.Context, w io.Writer) *Log {
-	l := &Log{changed: make(chan struct{}, 1), lost: prometheus.NewCounter(prometheus.CounterOpts{
+	l := &Log{changed: make(chan struct{}, 1), turn: newTurn(), lost: prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "kedge_audit_lost_total", Help: "Audit events that could not be written.",
 	})}
 	if w == nil {
@@ -124,10 +123,13 @@ func open(ctx context.Context, o Options) (l *Log, closing func(), err error) {
 	var opened []*file
 	closing = func() {
 		// A write that hangs keeps nobody from the end of the process, which closes the files.
-		if !l.mu.TryLock() {
+		if !l.turn.try() {
 			return
 		}
-		defer l.mu.Unlock()
+		defer l.turn.release()
+		if l.rights.count(); l.rights.lost > 0 {
+			_ = l.rights.remember()
+		}
 		for _, f := range opened {
 			_ = f.to.Close()
 		}
@@ -168,20 +170,43 @@ func open(ctx context.Context, o Options) (l *Log, closing func(), err error) {
 }
 
 // Write appends an event. It returns after write(2), not after fsync(2). An event that cannot be
-// written is counted, and Err reports the error until another one is written.
+// written is counted, and Err reports the error until another one is written. One whose disk does not answer
+// is given up, and may be written nevertheless when it does.
 func (l *Log) Write(e Event) error {
+	// A copy, because the caller goes on before an event that was given up is written.
+	e = e.bounded()
 	if l.logger != nil {
-		e = e.bounded()
 		e.APIVersion, e.Time = APIVersion, time.Now().UTC()
 		l.logger.Info(e.Action, zap.Any("event", e))
 		return nil
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	c := l.rights
 	if chainOf(e) == Writes {
 		c = l.writes
 	}
+	if !l.turn.take() {
+		c.missed.Add(1)
+		return l.failed(errHangs)
+	}
+	written := make(chan error, 1)
+	go func() {
+		err := l.write(c, e)
+		l.turn.release()
+		written <- err
+	}()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case err := <-written:
+		return err
+	case <-timer.C:
+		return l.failed(errHangs)
+	}
+}
+
+// write appends an event to a chain, for the one whose turn it is.
+func (l *Log) write(c *chain, e Event) error {
+	c.count()
 	l.rotate(c)
 	// The order of the lines is that of their times.
 	e.Time = time.Now().UTC()
@@ -194,10 +219,7 @@ func (l *Log) Write(e Event) error {
 		}
 	}
 	if err != nil {
-		l.lost.Inc()
-		err = fmt.Errorf("the audit log cannot be written: %w", err)
-		l.err.Store(&err)
-		return err
+		return l.failed(err)
 	}
 	l.err.Store(nil)
 	select {
@@ -205,6 +227,14 @@ func (l *Log) Write(e Event) error {
 	default:
 	}
 	return nil
+}
+
+// failed counts an event that is not written, and returns the error that readiness reports.
+func (l *Log) failed(err error) error {
+	l.lost.Inc()
+	err = fmt.Errorf("the audit log cannot be written: %w", err)
+	l.err.Store(&err)
+	return err
 }
 
 // Changed receives after new events, for one receiver.
@@ -221,7 +251,7 @@ func (l *Log) rotate(c *chain) {
 	if c.rotation == nil {
 		return
 	}
-	e := Event{Time: now, ID: rand.Text(), Stage: StageOutcome, Actor: Actor{Kind: ActorHub}, Action: "rotate", Rotation: c.rotation}
+	e := Event{Time: now, ID: rand.Text(), Stage: StageOutcome, Actor: Actor{Kind: ActorHub}, Action: "rotate", Rotation: c.rotation}.bounded()
 	lost := c.lost
 	if c.write(e) == nil {
 		c.rotation = nil

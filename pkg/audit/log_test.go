@@ -1,12 +1,16 @@
 package audit
 
 import (
+	"bytes"
+	"encoding/json"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 )
 
 // hanging is a disk that does not answer for a while.
@@ -47,4 +51,59 @@ func TestLog_answersWhileTheDiskHangs(t *testing.T) {
 	disk.answers <- struct{}{}
 	require.NoError(t, <-written)
 	require.EqualValues(t, 2, l.Heads()[0].Seq)
+}
+
+// A disk that hangs holds nobody up for longer than patience: what gives rights is refused, what ends them is carried out,
+// and the log says afterwards how many events it lacks.
+func TestLog_givesUpOnADiskThatHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		disk := hanging{make(chan struct{}, 9), make(chan struct{})}
+		l := New(t.Context(), disk)
+		began := time.Now()
+		require.ErrorIs(t, l.Write(Event{Action: "first"}), errHangs)
+		require.Equal(t, patience, time.Since(began))
+		require.ErrorIs(t, l.Err(), errHangs)
+		made := false
+		grant := func() error { made = true; return nil }
+		require.ErrorIs(t, l.Around(Event{Action: "grant"}, false, grant), errHangs)
+		require.False(t, made)
+		require.NoError(t, l.Around(Event{Action: "end"}, true, grant))
+		require.True(t, made)
+		require.Equal(t, patience, time.Since(began), "only the first one waits")
+
+		disk.answers <- struct{}{}
+		synctest.Wait()
+		require.NoError(t, l.Err())
+		require.EqualValues(t, 1, l.Heads()[0].Seq, "the first is written after all")
+		text := &bytes.Buffer{}
+		l.rights.to = text
+		require.NoError(t, l.Write(Event{Action: "next"}))
+		var next Event
+		require.NoError(t, json.Unmarshal(text.Bytes(), &next))
+		require.Equal(t, 3, next.Lost, "the grant, and the intent and the outcome of the end")
+		require.EqualValues(t, 2, next.Seq)
+	})
+}
+
+// Those who wait for a writer that returns in time get their turn.
+func TestLog_waitsForADiskThatIsSlow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := New(t.Context(), slow{})
+		var writers errgroup.Group
+		for range 9 {
+			writers.Go(func() error { return l.Write(Event{Action: "any"}) })
+		}
+		require.NoError(t, writers.Wait())
+		require.EqualValues(t, 9, l.Heads()[0].Seq)
+	})
+}
+
+// slow is a disk that takes almost as long as an event waits.
+type slow struct{}
+
+func (slow) Write(p []byte) (int, error) {
+	time.Sleep(patience - time.Second)
+	return len(p), nil
 }
