@@ -104,6 +104,6 @@ func TestLog_waitsForADiskThatIsSlow(t *testing.T) {
 type slow struct{}
 
 func (slow) Write(p []byte) (int, error) {
-	time.Sleep(patience - time.Second)
+	<-time.After(patience - time.Second)
 	return len(p), nil
 }
