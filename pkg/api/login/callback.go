@@ -5,12 +5,10 @@ import (
 	"crypto/subtle"
 	"errors"
 	"net/http"
-	"net/url"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/auth"
-	"github.com/faroshq/kedge-hub/pkg/auth/session"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -42,7 +40,7 @@ func (h *Handler) callback(w http.ResponseWriter, r *http.Request) error {
 		err = h.Limits.Person(user.Name)
 	}
 	if err == nil {
-		err = h.finish(w, r, p, user, grant)
+		err = h.doorOf(p.Kind).enter(w, r, p, user, grant)
 	}
 	if err != nil {
 		return h.decline(w, r, p, user, err)
@@ -90,35 +88,7 @@ func (h *Handler) person(ctx context.Context, id *auth.Identity) (*v1alpha1.User
 	return user, nil
 }
 
-// finish does what the login was for.
-func (h *Handler) finish(w http.ResponseWriter, r *http.Request, p progress, user *v1alpha1.User, grant *auth.Grant) error {
-	switch p.Kind {
-	case kindCLI:
-		return h.askToContinue(w, r, p, user, grant)
-	case kindDevice:
-		return h.askToConfirm(w, r, p, user, grant)
-	}
-	login := Event{User: user.Name, Issuer: grant.Identity.Issuer, Action: "login " + p.client()}
-	if err := h.intend(r, login); err != nil {
-		return err
-	}
-	cookie, expires, err := h.Sessions.LogIn(r.Context(), session.Login{
-		Client: v1alpha1.SessionPortal, Description: p.Description, User: user, Grant: grant,
-	})
-	if err != nil {
-		return err
-	}
-	setCookie(w, sessionCookie, cookie, expires.Sub(h.Clock.Now()))
-	if p.ReturnTo != "" {
-		h.record(r, login, http.StatusSeeOther)
-		redirect(w, p.ReturnTo)
-		return nil
-	}
-	h.record(r, login, http.StatusOK)
-	return h.pages.message(w, http.StatusOK, message{Title: "You are logged in", Text: []string{"You are logged in as " + nameOf(user) + "."}})
-}
-
-// decline reports a failed login: to the command line, where one waits, else on a page.
+// decline reports a failed login to who began it.
 func (h *Handler) decline(w http.ResponseWriter, r *http.Request, p progress, user *v1alpha1.User, err error) error {
 	e := refusalOf(r, err)
 	name := ""
@@ -126,37 +96,7 @@ func (h *Handler) decline(w http.ResponseWriter, r *http.Request, p progress, us
 		name = user.Name
 	}
 	h.record(r, Event{User: name, Action: "login " + p.client()}, e.status)
-	switch p.Kind {
-	case kindCLI, kindContinue:
-		e.report(w, r)
-		redirect(w, h.answerURL(p, url.Values{"error": {codeForClient(e)}, "error_description": {describe(e.message)}}))
-		return nil
-	case kindDevice:
-		if user != nil && e.code == accessDenied {
-			// The command line need not wait for a person whom the hub refuses.
-			if err := h.Devices.DenyDevice(r.Context(), p.UserCode); err != nil && !codeUnknown(err) {
-				return err
-			}
-		}
-	}
-	return e
-}
-
-// answerURL is the callback of the command line with the result of a login. iss is the defense of
-// RFC 9207 against the answer of another server.
-func (h *Handler) answerURL(p progress, result url.Values) string {
-	result.Set("state", p.ClientState)
-	result.Set("iss", h.ExternalURL)
-	return p.RedirectURI + "?" + result.Encode()
-}
-
-// codeForClient is the error code of RFC 6749, section 4.1.2.1, for a failed login.
-func codeForClient(e *refusal) string {
-	switch e.code {
-	case temporarilyUnavailable, serverError:
-		return e.code
-	}
-	return accessDenied
+	return h.doorOf(p.Kind).refuse(w, r, p, user, e)
 }
 
 // providerRefusal is an error that the provider reported through the browser, in its words.

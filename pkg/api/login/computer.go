@@ -102,3 +102,27 @@ func (h *Handler) sendCode(w http.ResponseWriter, r *http.Request, p progress, u
 	redirect(w, h.answerURL(p, url.Values{"code": {code}}))
 	return nil
 }
+
+// refuseComputer tells the command line, which waits for an answer.
+func (h *Handler) refuseComputer(w http.ResponseWriter, r *http.Request, p progress, _ *v1alpha1.User, e *refusal) error {
+	e.report(w, r)
+	redirect(w, h.answerURL(p, url.Values{"error": {codeForClient(e)}, "error_description": {describe(e.message)}}))
+	return nil
+}
+
+// answerURL is the callback of the command line with the result of a login. iss is the defense of
+// RFC 9207 against the answer of another server.
+func (h *Handler) answerURL(p progress, result url.Values) string {
+	result.Set("state", p.ClientState)
+	result.Set("iss", h.ExternalURL)
+	return p.RedirectURI + "?" + result.Encode()
+}
+
+// codeForClient is the error code of RFC 6749, section 4.1.2.1, for a failed login.
+func codeForClient(e *refusal) string {
+	switch e.code {
+	case temporarilyUnavailable, serverError:
+		return e.code
+	}
+	return accessDenied
+}

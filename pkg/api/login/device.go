@@ -117,6 +117,16 @@ func (h *Handler) askToConfirm(w http.ResponseWriter, r *http.Request, p progres
 	})
 }
 
+// refuseDevice shows the refusal on a page. The command line need not wait for a person whom the hub refuses.
+func (h *Handler) refuseDevice(_ http.ResponseWriter, r *http.Request, p progress, user *v1alpha1.User, e *refusal) error {
+	if user != nil && e.code == accessDenied {
+		if err := h.Devices.DenyDevice(r.Context(), p.UserCode); err != nil && !codeUnknown(err) {
+			return err
+		}
+	}
+	return e
+}
+
 // confirm takes the person's answer.
 func (h *Handler) confirm(w http.ResponseWriter, r *http.Request) error {
 	in, err := form(r)

@@ -5,6 +5,9 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/auth"
+	"github.com/faroshq/kedge-hub/pkg/auth/session"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 )
 
@@ -22,6 +25,33 @@ func (h *Handler) login(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return h.begin(w, r, progress{Kind: kindPortal, ReturnTo: to, Description: cleanDescription(r.UserAgent())})
+}
+
+// enterPortal gives the browser a session.
+func (h *Handler) enterPortal(w http.ResponseWriter, r *http.Request, p progress, user *v1alpha1.User, grant *auth.Grant) error {
+	login := Event{User: user.Name, Issuer: grant.Identity.Issuer, Action: "login " + p.client()}
+	if err := h.intend(r, login); err != nil {
+		return err
+	}
+	cookie, expires, err := h.Sessions.LogIn(r.Context(), session.Login{
+		Client: v1alpha1.SessionPortal, Description: p.Description, User: user, Grant: grant,
+	})
+	if err != nil {
+		return err
+	}
+	setCookie(w, sessionCookie, cookie, expires.Sub(h.Clock.Now()))
+	if p.ReturnTo != "" {
+		h.record(r, login, http.StatusSeeOther)
+		redirect(w, p.ReturnTo)
+		return nil
+	}
+	h.record(r, login, http.StatusOK)
+	return h.pages.message(w, http.StatusOK, message{Title: "You are logged in", Text: []string{"You are logged in as " + nameOf(user) + "."}})
+}
+
+// refuseOnPage shows the refusal to the person.
+func refuseOnPage(_ http.ResponseWriter, _ *http.Request, _ progress, _ *v1alpha1.User, e *refusal) error {
+	return e
 }
 
 // logout ends the session of the cookie and deletes the cookie. It answers the same if there is
