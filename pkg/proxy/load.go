@@ -36,7 +36,7 @@ const (
 	// share is the part of the bytes in progress that one Organization can have, and one person.
 	share = 4
 	// reserve is the part of the requests in progress, and of the open streams, that is for Organizations with little
-	// of them, which is one in so many.
+	// of them, which is one in so many. That of the bytes in progress is for people with one share at most.
 	reserve, little = 4, 16
 	// unknownShare is the part of that share that a list counts for as long as nobody knows how much its
 	// Workspace has.
@@ -62,7 +62,8 @@ type LoadLimits struct {
 	Requests int
 	// Bytes is the size of the bodies and the answers of all requests of more than a few MiB. An
 	// Organization and a person have at most a quarter of it each. A list counts for what it may
-	// answer at most, which is what its Workspace stores.
+	// answer at most, which is what its Workspace stores. The last quarter is for those of people who have no more
+	// than a quarter with all their Organizations.
 	Bytes int64
 	// Parallel is the number of requests that count for Bytes that an Organization and a person have in progress
 	// at once. Where kcp has few cores, more at once get no more answers in a second, and take the cores from others.
@@ -95,7 +96,7 @@ func newLoad(metrics prometheus.Registerer, limits LoadLimits) (*load, error) {
 		l.workspace = &inflight.Rooms{Most: int64(n), Pieces: n * (1 + waitingPerWorkspace), Wait: loadWait}
 		l.objects = newObjects()
 	}
-	l.all = &inflight.Room{Most: limits.Bytes, Wait: loadWait}
+	l.all = &inflight.Room{Most: limits.Bytes, Reserve: limits.Bytes / reserve, Little: max(limits.Bytes/share, 1), Wait: loadWait}
 	if limits.Bytes > 0 {
 		shares := func() *inflight.Rooms {
 			return &inflight.Rooms{Most: max(limits.Bytes/share, 1), Pieces: int(limits.Bytes/leastBytes) + 1, Wait: loadWait}
@@ -135,7 +136,7 @@ func (l *load) doors(caller, payer string, w tenancy.Workspace, requests, bytes 
 		})
 	}
 	if l.heavy(bytes) {
-		doors = append(doors, l.heavyDoors(caller, w, bytes)...)
+		doors = append(doors, l.heavyDoors(caller, payer, w, bytes)...)
 	}
 	if l.limits.All > 0 {
 		doors = append(doors, door{"requests_in_flight", "too many requests are in progress in the hub; try again", func(ctx context.Context) (func(), bool, error) {
@@ -146,7 +147,7 @@ func (l *load) doors(caller, payer string, w tenancy.Workspace, requests, bytes 
 }
 
 // heavyDoors are those of a request that counts for LoadLimits.Bytes.
-func (l *load) heavyDoors(caller string, w tenancy.Workspace, bytes int64) []door {
+func (l *load) heavyDoors(caller, payer string, w tenancy.Workspace, bytes int64) []door {
 	ofShare := bytes
 	if n := int64(l.limits.Parallel); n > 0 {
 		ofShare = max(bytes, l.org.Most/n)
@@ -160,7 +161,7 @@ func (l *load) heavyDoors(caller string, w tenancy.Workspace, bytes int64) []doo
 		rooms("bytes_in_flight_per_org", "too much data of your organization is in progress; wait until a request ends, and list with a limit",
 			l.org, w.OrgUUID, caller),
 		{"bytes_in_flight", "too much data is in progress in the hub; try again", func(ctx context.Context) (func(), bool, error) {
-			return l.all.Enter(ctx, w.OrgUUID, min(bytes, l.org.Most))
+			return l.all.Enter(ctx, payer, min(bytes, l.org.Most))
 		}},
 	}
 }

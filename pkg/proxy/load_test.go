@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -155,6 +156,44 @@ func TestLoad_aFloodOfListsHoldsUpItsOrganizationAlone(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The attack: make as many Organizations as have all of the room together, each with its share.
+func TestLoad_theBytesOfOnePersonsOrganizationsLeaveSomeToOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		mallorys := []string{"alice", "carol", "dave", "erin"}
+		l := newLoaded(t, 16, proxy.LoadLimits{Bytes: 64 * mebibyte}, func(c *proxy.Config) {
+			enter := c.Enter
+			// Each of these people has a Workspace of an Organization of their own.
+			c.Enter = func(user, cluster string) (tenancy.Entry, error) {
+				e, err := enter(user, cluster)
+				e.Workspace.OrgUUID = user
+				return e, err
+			}
+			c.Payer = func(org string) string {
+				if slices.Contains(mallorys, org) {
+					return "mallory"
+				}
+				return org
+			}
+		})
+		for _, user := range append(mallorys, "frank") {
+			l.rights.set(user, false, adminOf(orgA))
+		}
+		const list = "/clusters/aaaa/api/v1/secrets"
+		for _, user := range mallorys {
+			l.send(1, http.MethodGet, list, user)
+		}
+		require.Equal(t, 3, l.kcp.has("aaaa"))
+		require.Equal(t, 1, l.answered(http.StatusTooManyRequests))
+		require.Equal(t, []string{"bytes_in_flight"}, l.refused.all())
+		l.send(1, http.MethodGet, list, "frank")
+		require.Equal(t, 4, l.kcp.has("aaaa"), "the share of another person's Organization")
+		close(l.kcp.released)
+		l.running.Wait()
+		require.Equal(t, 4, l.answered(http.StatusOK))
+	})
 }
 
 // The attack: lists that are small enough to have many in progress, which keep all cores of kcp busy.
