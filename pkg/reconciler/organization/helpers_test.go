@@ -188,12 +188,6 @@ func (k *kcp) finish() {
 	k.put()
 }
 
-// makeAnew has the Org's Workspace be one that is younger than what the Org's status says.
-func (k *kcp) makeAnew() {
-	k.ws.CreationTimestamp = metav1.NewTime(k.Clock.Now().Add(time.Hour))
-	k.put()
-}
-
 // join replaces the Memberships.
 func (k *kcp) join(memberships ...*v1alpha1.Membership) {
 	for _, m := range k.Caches.Memberships.InCluster("org1") {

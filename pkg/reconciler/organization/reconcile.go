@@ -107,7 +107,7 @@ func New(c Config) controller.Func {
 		},
 		&workspace{tree: c.Tree, workspaces: own, cluster: cluster, orgs: orgs, user: c.Views.ByName},
 		&binding{cluster: cluster, bindings: c.Kept},
-		&firstAdmin{cluster: cluster, views: c.Views, personalRole: c.PersonalRole, memberships: c.Memberships, orgs: orgs, workspaces: own},
+		&firstAdmin{cluster: cluster, views: c.Views, personalRole: c.PersonalRole, memberships: c.Memberships, orgs: orgs},
 		&initialized{workspaces: own, initializer: c.Initializer},
 		&claims{cluster: cluster, children: c.Views.Workspaces, orgs: orgs, workspaces: c.Workspaces},
 		invitations(cluster, orgs, c.Invitations),

@@ -42,9 +42,7 @@ func TestO11_anOrgBecomesReadyStepByStep(t *testing.T) {
 	require.Empty(t, k.Did, "a Ready Org is left alone")
 }
 
-// A creator who was removed gets nothing back where nobody is left, such as by an undelete. Where somebody deleted the
-// workspace by hand, with its people, the next one is the creator's.
-func TestReconcile_readdsAFormerAdminToAnEmptyWorkspaceThatWasMadeAnewOnly(t *testing.T) {
+func TestReconcile_readdsAFormerAdminToAnEmptyOrgOnly(t *testing.T) {
 	t.Parallel()
 	k := newKCP(t)
 	k.waiting = true
@@ -55,23 +53,12 @@ func TestReconcile_readdsAFormerAdminToAnEmptyWorkspaceThatWasMadeAnewOnly(t *te
 	k.Did = nil
 	require.NoError(t, k.reconcile(t))
 	require.Empty(t, k.Did)
-	nobody := [][]*v1alpha1.Membership{nil, {tenancy.NewMembership("bob", "w", v1alpha1.RoleAdmin)}}
-	for _, left := range nobody {
-		k.join(left...)
-		require.NoError(t, k.reconcile(t))
-		require.Empty(t, k.Did)
-	}
-	k.makeAnew()
-	for _, left := range nobody {
+	for _, left := range [][]*v1alpha1.Membership{nil, {tenancy.NewMembership("bob", "w", v1alpha1.RoleAdmin)}} {
 		k.join(left...)
 		k.Did = nil
 		require.NoError(t, k.reconcile(t))
 		require.Equal(t, []string{adminAdded}, k.Did)
 	}
-	k.join(tenancy.NewMembership("bob", "", v1alpha1.RoleAdmin))
-	k.Did = nil
-	require.NoError(t, k.reconcile(t))
-	require.Empty(t, k.Did, "somebody is in the one that was made anew")
 }
 
 // A leader with an outdated cache sees an Org as new or without its members.
@@ -84,9 +71,8 @@ func TestReconcile_doesNotReaddTheFounderFromAStaleCache(t *testing.T) {
 		made  bool
 	}{
 		"somebody is in it":                   {ready: true, held: []*v1alpha1.Membership{tenancy.NewMembership("bob", "", v1alpha1.RoleAdmin)}, done: true},
-		"nobody is in it":                     {ready: true, done: true},
-		"somebody is in a Workspace of it":    {ready: true, held: []*v1alpha1.Membership{tenancy.NewMembership("bob", "w", v1alpha1.RoleAdmin)}, done: true},
-		"it is not new, and nobody is in it":  {done: true},
+		"nobody is in it":                     {ready: true, done: true, made: true},
+		"somebody is in a Workspace of it":    {ready: true, held: []*v1alpha1.Membership{tenancy.NewMembership("bob", "w", v1alpha1.RoleAdmin)}, done: true, made: true},
 		"it is not new":                       {held: []*v1alpha1.Membership{tenancy.NewMembership("bob", "", v1alpha1.RoleAdmin)}, done: true},
 		"it is new, and somebody is in it":    {held: []*v1alpha1.Membership{tenancy.NewMembership("bob", "", v1alpha1.RoleAdmin)}, made: true},
 		"it is new, and the founder is in it": {held: []*v1alpha1.Membership{tenancy.NewMembership("alice", "", v1alpha1.RoleAdmin)}, made: true},
@@ -123,14 +109,13 @@ func TestReconcile_addsNobodyWhileKCPDoesNotAnswer(t *testing.T) {
 	k.waiting = true
 	require.NoError(t, k.reconcile(t))
 	k.finish()
-	k.makeAnew()
 	k.join()
 	k.Did, k.failure = nil, errors.New("kcp does not answer")
 	require.Error(t, k.reconcile(t))
 	require.Empty(t, k.Did)
 	k.failure = nil
 	require.NoError(t, k.reconcile(t))
-	require.Equal(t, []string{adminAdded}, k.Did[:1], "the control: of a workspace without people kcp is believed")
+	require.Equal(t, []string{adminAdded}, k.Did[:1], "the control: of an Org without people kcp is believed")
 }
 
 // The cascade has ended, so nothing would delete the new workspace.
