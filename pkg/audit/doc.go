@@ -18,7 +18,7 @@
 //     are lost before it. Reads do not depend on the log.
 //   - A disk that does not answer is one that cannot be written: who waits for it is refused after ten seconds, and those
 //     who come meanwhile at once. An end is then carried out, and counted as lost; the one event that hangs is written when
-//     the disk answers. A hub that is killed before forgets the number, because the mark is on the same disk.
+//     the disk answers. A hub that is killed before that forgets the number, because the mark is on the same disk.
 //   - A restart does not forget that events of the rights are lost: a restore would give back what ended unaudited. The
 //     mark, a file with an empty line beside that of the chain (FILE.whole), is emptied before such a change is carried
 //     out, which takes no space. The first event after a start with an empty mark says that one event is lost

@@ -127,9 +127,7 @@ func open(ctx context.Context, o Options) (l *Log, closing func(), err error) {
 			return
 		}
 		defer l.turn.release()
-		if l.rights.count(); l.rights.lost > 0 {
-			_ = l.rights.remember()
-		}
+		l.settle()
 		for _, f := range opened {
 			_ = f.to.Close()
 		}
@@ -191,7 +189,13 @@ func (l *Log) Write(e Event) error {
 	written := make(chan error, 1)
 	go func() {
 		err := l.write(c, e)
+		l.settle()
 		l.turn.release()
+		// Somebody may have given up in between.
+		for l.missed() && l.turn.try() {
+			l.settle()
+			l.turn.release()
+		}
 		written <- err
 	}()
 	timer := time.NewTimer(patience)
@@ -200,7 +204,29 @@ func (l *Log) Write(e Event) error {
 	case err := <-written:
 		return err
 	case <-timer.C:
+	}
+	select {
+	case err := <-written:
+		return err
+	default:
 		return l.failed(errHangs)
+	}
+}
+
+func (l *Log) missed() bool { return l.rights.missed.Load() > 0 || l.writes.missed.Load() > 0 }
+
+// settle counts the events that were given up while a write hung, for the one whose turn it is. A hub that is killed before
+// the next event then remembers that they are lost.
+func (l *Log) settle() {
+	for _, c := range []*chain{l.rights, l.writes} {
+		if c.missed.Load() == 0 {
+			continue
+		}
+		c.count()
+		if err := c.remember(); err != nil {
+			err = fmt.Errorf("a restart would forget that events are lost: %w", err)
+			l.err.Store(&err)
+		}
 	}
 }
 

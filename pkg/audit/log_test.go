@@ -86,6 +86,29 @@ func TestLog_givesUpOnADiskThatHangs(t *testing.T) {
 	})
 }
 
+// A hub that is killed after a disk has hung remembers that it lost what ended meanwhile, whatever had hung.
+func TestLog_remembersWhatItGaveUpOn(t *testing.T) {
+	t.Parallel()
+	for name, first := range map[string]Event{"rights": {Action: "first"}, "writes": {Action: "kubernetes create"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "rights.jsonl")
+			synctest.Test(t, func(t *testing.T) {
+				l, _ := begin(t, file)
+				require.Equal(t, "\n", marked(t, file))
+				disk := hanging{make(chan struct{}, 1), make(chan struct{})}
+				l.rights.to, l.writes.to = disk, disk
+				require.ErrorIs(t, l.Write(first), errHangs)
+				require.NoError(t, l.Around(Event{Action: "end"}, true, func() error { return nil }))
+				disk.answers <- struct{}{}
+				synctest.Wait()
+				require.Empty(t, marked(t, file))
+			})
+			require.Equal(t, 1, lostBefore(t, file))
+		})
+	}
+}
+
 // Those who wait for a writer that returns in time get their turn.
 func TestLog_waitsForADiskThatIsSlow(t *testing.T) {
 	t.Parallel()

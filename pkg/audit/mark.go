@@ -86,6 +86,8 @@ func (m *mark) mend(synced func() error) error {
 	if err := synced(); err != nil {
 		return err
 	}
+	// It may have its line also where that fails.
+	m.says = unsure
 	if err := durable.Replace(m.path, []byte("\n"), 0o600); err != nil {
 		return err
 	}
