@@ -116,6 +116,23 @@ func TestDelete_ofAPersonalOrgThatItsOwnerLeft(t *testing.T) {
 	f.undelete(apitest.Member).Object(t, http.StatusOK)
 }
 
+// The attack: send an undelete that is delayed until another admin has undeleted the Org, removed its author, and deleted it again.
+func TestUndelete_isOfTheDeletionThatTheRequestSaw(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	marking(t, f)
+	f.remove(apitest.Admin).Object(t, http.StatusOK)
+	f.store.held = func(o *v1alpha1.Organization) *v1alpha1.Organization {
+		o = o.DeepCopy()
+		again := metav1.NewTime(o.Status.DeletionRequestedAt.Add(time.Minute))
+		o.Status.DeletionRequestedAt = &again
+		return o
+	}
+	f.undelete(apitest.Admin).Refused(t, http.StatusConflict)
+	f.store.held = nil
+	f.undelete(apitest.Admin).Object(t, http.StatusOK)
+}
+
 func TestUndelete_refusesForeignAndMissingOrgsAlike(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
