@@ -116,8 +116,8 @@ type deciding struct {
 
 // Decide returns spec.membershipChanges of the Organization with what has to change so that each Membership has the
 // parts that groups give, and no other ones of groups. A part ends by time when the credential that says the group is
-// too old; newer credentials move that end, but not for less than an eighth of MaxAge. People who are not active keep what
-// they have. Those who have a Membership come first, then others in the order of the mappings and of names, until there is
+// too old; newer credentials move that end, but not for less than an eighth of MaxAge. People who are not active lose what
+// groups do not give any more, as they would have it again when they are, and get nothing. Those who have a Membership come first, then others in the order of the mappings and of names, until there is
 // no room. problems says whom a group cannot let in; more is true if not all changes had room.
 func (g Grouped) Decide() (changes []v1alpha1.MembershipChange, problems []string, more bool) {
 	d := &deciding{
@@ -146,7 +146,7 @@ func (g Grouped) Decide() (changes []v1alpha1.MembershipChange, problems []strin
 	}
 	slices.SortFunc(places, memberAt.compare)
 	for _, at := range places {
-		if u, ok := g.User(at.user); ok && Active(u) {
+		if u, ok := g.User(at.user); ok {
 			d.keep(at, u)
 		}
 	}
@@ -177,6 +177,9 @@ func (d *deciding) keep(at memberAt, u *v1alpha1.User) {
 	if len(wanted) == 0 && !has {
 		return
 	}
+	if !Active(u) {
+		wanted = heldOf(m, wanted)
+	}
 	c, ok := d.change(at, m, wanted)
 	if pending, waits := d.pending[at]; !ok || waits && ChangeApplies(pending, m) {
 		return
@@ -193,6 +196,21 @@ func (d *deciding) keep(at memberAt, u *v1alpha1.User) {
 	default:
 		d.decide(at, c)
 	}
+}
+
+// heldOf returns the parts that a Membership has already, with ends that are not later.
+func heldOf(m *v1alpha1.Membership, parts []v1alpha1.MembershipExtra) (held []v1alpha1.MembershipExtra) {
+	for _, p := range parts {
+		i := slices.IndexFunc(ExtrasOf(m), func(x v1alpha1.MembershipExtra) bool { return x.Source == p.Source && x.Role == p.Role })
+		if i < 0 {
+			continue
+		}
+		if x := ExtrasOf(m)[i]; x.ExpiresAt != nil && x.ExpiresAt.Before(p.ExpiresAt) {
+			p = x
+		}
+		held = append(held, p)
+	}
+	return held
 }
 
 // letIn decides about the people whom a mapping lets in and who have no Membership at its place.

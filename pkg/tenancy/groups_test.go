@@ -204,9 +204,19 @@ func TestGrouped_givesAndTakesWhatTheGroupsSay(t *testing.T) {
 			w.has(0, "kedge:dev")
 			w.Organization.Spec.Groups = nil
 		}, []string{"/ []"}},
-		"suspended people keep what they have": {[]*v1alpha1.Membership{inOrgByGroup(endIn(time.Hour))}, func(w *groupWorld) {
-			w.has(0).Spec.Registration = v1alpha1.RegistrationPending
+		"suspended people keep what groups give": {[]*v1alpha1.Membership{inOrgByGroup(endIn(time.Hour))}, func(w *groupWorld) {
+			w.has(0, "kedge:dev").Spec.Registration = v1alpha1.RegistrationPending
 		}, nil},
+		"and not for longer than the credential": {[]*v1alpha1.Membership{inOrgByGroup(endIn(48 * time.Hour))}, func(w *groupWorld) {
+			w.has(-time.Hour, "kedge:dev").Spec.Registration = v1alpha1.RegistrationPending
+		}, []string{"/ [group:g1 member 23h0m0s]"}},
+		"and lose what they do not give any more": {[]*v1alpha1.Membership{inOrgByGroup(endIn(time.Hour))}, func(w *groupWorld) {
+			w.has(0).Spec.Registration = v1alpha1.RegistrationRejected
+		}, []string{"/ []"}},
+		"also with the mapping": {[]*v1alpha1.Membership{inOrgByGroup(endIn(time.Hour))}, func(w *groupWorld) {
+			w.has(0, "kedge:dev").Status.DeletionRequestedAt = endIn(-time.Hour)
+			w.Organization.Spec.Groups = nil
+		}, []string{"/ []"}},
 		"and get nothing": {nil, func(w *groupWorld) { w.has(0, "kedge:dev").Spec.Registration = v1alpha1.RegistrationRejected }, nil},
 		"a workspace that does not exist": {nil, func(w *groupWorld) {
 			w.has(0, "kedge:ops")
