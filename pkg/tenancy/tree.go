@@ -8,8 +8,6 @@ import (
 
 // The names of the WorkspaceTypes and APIExports of the tree.
 const (
-	// TypePlatform is the WorkspaceType of the hub's own workspaces below the root workspace.
-	TypePlatform = "platform"
 	// TypeOrganization is the WorkspaceType of an Organization's own workspace. Only the
 	// hub uses it (O-10).
 	TypeOrganization = "organization"

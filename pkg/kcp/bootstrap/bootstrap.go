@@ -110,20 +110,16 @@ func (b *bootstrapper) named(v values) (err error) {
 func (b *bootstrapper) run(ctx context.Context) error {
 	path := "root"
 	for _, name := range strings.Split(b.tree.Root(), ":")[1:] {
-		id, err := b.workspace(ctx, path, name, kcptenancyv1alpha1.WorkspaceTypeReference{Name: "universal", Path: "root"})
+		id, err := b.workspace(ctx, path, name)
 		if err != nil {
 			return err
 		}
 		path, b.clusters.Root = path+":"+name, id
 	}
-	if err := b.apply(ctx, b.clusters.Root, values{}, "type-platform.yaml"); err != nil {
-		return err
-	}
-	own := kcptenancyv1alpha1.WorkspaceTypeReference{Name: tenancy.TypePlatform, Path: b.tree.Root()}
 	children, inner := errgroup.WithContext(ctx)
 	for name, id := range map[string]*string{"users": &b.clusters.Users, "providers": &b.clusters.Providers, "orgs": &b.clusters.Orgs} {
 		children.Go(func() (err error) {
-			*id, err = b.workspace(inner, b.tree.Root(), name, own)
+			*id, err = b.workspace(inner, b.tree.Root(), name)
 			return err
 		})
 	}
@@ -166,17 +162,17 @@ func (b *bootstrapper) run(ctx context.Context) error {
 	return b.follows(ctx)
 }
 
-// workspace creates a workspace of a type below parent and waits until it is ready. It is
+// workspace creates a workspace of type universal below parent and waits until it is ready. It is
 // put on kcp's root shard, without which the front proxy finds no workspace: with the tree on
 // another shard, the hub would depend on two.
-func (b *bootstrapper) workspace(ctx context.Context, parent, name string, of kcptenancyv1alpha1.WorkspaceTypeReference) (id string, err error) {
+func (b *bootstrapper) workspace(ctx context.Context, parent, name string) (id string, err error) {
 	client := b.clients.Workspaces(parent)
 	err = wait.PollUntilContextTimeout(ctx, poll, time.Minute, true, func(ctx context.Context) (bool, error) {
 		ws, err := client.Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			ws = &kcptenancyv1alpha1.Workspace{}
 			ws.Name = name
-			ws.Spec.Type = &of
+			ws.Spec.Type = &kcptenancyv1alpha1.WorkspaceTypeReference{Name: "universal", Path: "root"}
 			ws.Spec.Location = &kcptenancyv1alpha1.WorkspaceLocation{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"name": kcpcorev1alpha1.RootShard}}}
 			_, err = client.Create(ctx, ws, metav1.CreateOptions{})
 			if err == nil || apierrors.IsAlreadyExists(err) {
