@@ -161,8 +161,8 @@ LONGEST := lifecycle rights tenancy
 test-integration: build $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex $(BIN)/browser ## run the hub, with the race detector, against a real kcp (GROUP=rights RUN=TestSudo for a part)
 	KEDGE_TEST_BIN=$(BIN) $(TEST) -race -count=1 -p 2 -parallel 3 -timeout 30m -run '$(RUN)' $(addprefix ./test/integration/,$(if $(filter ...,$(GROUP)),$(LONGEST)) $(GROUP))
 
-# A test of these has a hub with a kcp of its own. More of them at once take longer in all, and a start may take longer than
-# what it must not, such as the minute of a code.
+# A test of these has a hub with a kcp of its own. More at once take no less time in all, and a hub then needs longer to start
+# than the minute in which the code of a login lives.
 test-e2e: build $(BIN)/kedge-hub-failpoints $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex $(BIN)/kcp $(BIN)/browser $(BIN)/axe.min.js ## run the built programs, the real kubectl and a browser (RUN=TestKill for a part)
 	KEDGE_TEST_BIN=$(BIN) $(TEST) -count=1 -p 1 -parallel 3 -timeout 30m -run '$(RUN)' ./test/e2e/...
 
