@@ -48,7 +48,7 @@ func TestChoosePorts_leavesWhatIsRight(t *testing.T) {
 	require.True(t, os.SameFile(before, after) && before.ModTime().Equal(after.ModTime()), "nothing is written")
 
 	// No file can be made beside it.
-	require.NoError(t, os.Mkdir(file+".next", 0o700))
+	require.NoError(t, os.MkdirAll(filepath.Join(file+".new", "taken"), 0o700))
 	other := Options{Dir: o.Dir}
 	other.EtcdClientPort, err = freePort(0)
 	require.NoError(t, err)
@@ -56,7 +56,7 @@ func TestChoosePorts_leavesWhatIsRight(t *testing.T) {
 	kept, err := readPorts(o.Dir)
 	require.NoError(t, err)
 	require.Equal(t, o.EtcdClientPort, kept[etcdClientPortFlag])
-	require.NoError(t, os.Remove(file+".next"))
+	require.NoError(t, os.RemoveAll(file+".new"))
 	require.NoError(t, choosePorts(&other))
 	kept, err = readPorts(o.Dir)
 	require.NoError(t, err)
