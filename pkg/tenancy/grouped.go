@@ -116,9 +116,10 @@ type deciding struct {
 
 // Decide returns spec.membershipChanges of the Organization with what has to change so that each Membership has the
 // parts that groups give, and no other ones of groups. A part ends by time when the credential that says the group is
-// too old; newer credentials move that end, but not for less than an eighth of MaxAge. People who are not active lose what
-// groups do not give any more, as they would have it again when they are, and get nothing. Those who have a Membership come first, then others in the order of the mappings and of names, until there is
-// no room. problems says whom a group cannot let in; more is true if not all changes had room.
+// too old; newer credentials move that end, but not for less than an eighth of MaxAge. People who are not active lose
+// what groups do not give any more, as they would have it again when they are, and get nothing. Those who have a
+// Membership come first, then others in the order of the mappings and of names, until there is no room. problems says
+// whom a group cannot let in; more is true if not all changes had room.
 func (g Grouped) Decide() (changes []v1alpha1.MembershipChange, problems []string, more bool) {
 	d := &deciding{
 		Grouped: g, at: map[string][]mapped{},
