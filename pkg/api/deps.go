@@ -176,14 +176,15 @@ func prefers(r *http.Request, wanted string) bool {
 
 // MarkOrg requests the deletion of an Organization (O-13), or withdraws the request. The caller is judged by the caches:
 // kcp shows the Memberships of a deleted Organization to nobody, and nobody changes them before it is undeleted. An undelete
-// is therefore of the deletion that the request saw: before a later one its author may have been removed.
+// is therefore of the deletion that the request saw.
 func (d *Deps) MarkOrg(ctx context.Context, org tenancy.Org, match Match, deleted bool) (tenancy.Org, error) {
 	marked, err := d.Store.ChangeOrganization(ctx, org.Organization, match, func(_ context.Context, o *v1alpha1.Organization) (err error) {
-		seen, now := org.Status.DeletionRequestedAt, o.Status.DeletionRequestedAt
-		if !deleted && now != nil && (seen == nil || now.After(seen.Time)) {
-			return errs.New(errs.Conflict, "the organization was deleted meanwhile; look at it, and repeat the request")
-		}
 		at := tenancy.Deletable{Noun: "organization", Requested: o.Status.DeletionRequestedAt, Removing: !o.DeletionTimestamp.IsZero()}
+		if !deleted {
+			if err := at.CheckSeen(org.Status.DeletionRequestedAt); err != nil {
+				return err
+			}
+		}
 		o.Status.DeletionRequestedAt, err = at.Mark(deleted, d.Clock.Now())
 		return err
 	})

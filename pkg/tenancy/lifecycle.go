@@ -46,6 +46,15 @@ func (d Deletable) Mark(deleted bool, now time.Time) (*metav1.Time, error) {
 	return &at, nil
 }
 
+// CheckSeen refuses to undelete the object because of a later deletion than its author saw, whose request was at seen; nil
+// is for none. Before a later deletion the author may have lost the right.
+func (d Deletable) CheckSeen(seen *metav1.Time) error {
+	if d.Removing || d.Requested == nil || seen != nil && !d.Requested.After(seen.Time) {
+		return nil
+	}
+	return errs.New(errs.Conflict, "the "+d.Noun+" was deleted meanwhile; look at it, and repeat the request")
+}
+
 // RequestedAt is the time of a deletion request that is made now. It is rounded up to whole seconds,
 // in which kcp stores it, so that no grace period is shorter than configured.
 func RequestedAt(now time.Time) metav1.Time {

@@ -131,6 +131,14 @@ func TestUndelete_isOfTheDeletionThatTheRequestSaw(t *testing.T) {
 	f.undelete(apitest.Admin).Refused(t, http.StatusConflict)
 	f.store.held = nil
 	f.undelete(apitest.Admin).Object(t, http.StatusOK)
+
+	// Nothing was deleted when it was sent.
+	f.store.held = func(o *v1alpha1.Organization) *v1alpha1.Organization {
+		o = o.DeepCopy()
+		o.Status.DeletionRequestedAt = &metav1.Time{Time: apitest.Epoch().Time}
+		return o
+	}
+	f.undelete(apitest.Admin).Refused(t, http.StatusConflict)
 }
 
 func TestUndelete_refusesForeignAndMissingOrgsAlike(t *testing.T) {
