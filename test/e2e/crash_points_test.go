@@ -213,8 +213,9 @@ func every(of, shard int, when string) func(writes int) []point {
 func sample(writes int) []point {
 	turn := day()
 	p := point{1 + rand.New(rand.NewPCG(1, uint64(writes))).Perm(writes)[turn%writes], "after"}
-	// Before a write is the same as after the previous one, except for parallel writes.
-	if turn%3 == 0 {
+	// Before a write is the same as after the previous one, except for parallel writes. Every third round through all
+	// writes is before them, so that each write has both.
+	if turn/writes%3 == 0 {
 		p.when = "before"
 	}
 	return []point{p}
