@@ -57,6 +57,7 @@ func NewFaults(t testing.TB, kcp *KCP) *Faults {
 		cluster.ProxyURL, cluster.CertificateAuthorityData, cluster.CertificateAuthority = "http://"+f.address, bundle.CAPEM, ""
 	}
 	own := *kcp
+	own.shared = nil
 	own.Kubeconfig = filepath.Join(dir, "admin.kubeconfig")
 	require.NoError(t, clientcmd.WriteToFile(*raw, own.Kubeconfig))
 	f.KCP = &own

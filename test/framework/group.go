@@ -24,25 +24,32 @@ type GroupDex struct {
 
 // MainWithDex is Main for a group with identity providers, whose tokens kcp accepts.
 func MainWithDex(m *testing.M, kcp **KCP, issuers ...GroupDex) (code int) {
-	return run(m, issuers, func(dir string, started []*Dex) (stop func(), err error) {
+	return run(m, issuers, func(dir string, started []*Dex) (stop func() error, err error) {
 		if *kcp, err = StartKCP(dir, started...); err != nil {
 			return nil, err
 		}
-		return func() { _ = (*kcp).Stop() }, nil
+		return func() error {
+			err := (*kcp).stopShared()
+			_ = (*kcp).Stop()
+			return err
+		}, nil
 	})
 }
 
 // MainSharded is Main for a group with a kcp of several shards: the root shard and others.
 func MainSharded(m *testing.M, kcp **ShardedKCP, others ...string) (code int) {
-	return run(m, nil, func(dir string, _ []*Dex) (stop func(), err error) {
+	return run(m, nil, func(dir string, _ []*Dex) (stop func() error, err error) {
 		if *kcp, err = StartShardedKCP(dir, others...); err != nil {
 			return nil, err
 		}
-		return (*kcp).Stop, nil
+		return func() error {
+			(*kcp).Stop()
+			return nil
+		}, nil
 	})
 }
 
-func run(m *testing.M, issuers []GroupDex, start func(dir string, started []*Dex) (stop func(), err error)) (code int) {
+func run(m *testing.M, issuers []GroupDex, start func(dir string, started []*Dex) (stop func() error, err error)) (code int) {
 	logger, err := log.New("console", "error", os.Stderr)
 	if err != nil {
 		return failed(err)
@@ -75,7 +82,9 @@ func run(m *testing.M, issuers []GroupDex, start func(dir string, started []*Dex
 		return failed(err)
 	}
 	code = m.Run()
-	stop()
+	if err := stop(); err != nil {
+		code = failed(err)
+	}
 	for _, dex := range started {
 		dex.Kill()
 	}

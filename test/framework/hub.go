@@ -30,15 +30,32 @@ type Hub struct {
 func NewRoot() string { return "root:t-" + strings.ToLower(rand.Text()[:12]) }
 
 // StartHub starts a hub under the root workspace and waits until it is ready. It stops
-// when the test ends.
+// when the test ends. Most tests do with a hub of KCP.Shared.
 func StartHub(t testing.TB, kcp *KCP, root string, change ...func(*server.Options)) *Hub {
 	t.Helper()
+	h, err := newHub(t.TempDir(), kcp, root, change...)
+	if h != nil {
+		t.Cleanup(func() {
+			h.Stop(t)
+			h.warned(t)
+		})
+	}
+	require.NoError(t, err)
+	return h
+}
+
+// newHub starts a hub with its data in dir, and waits until it is ready. With an error it can have started.
+func newHub(dir string, kcp *KCP, root string, change ...func(*server.Options)) (*Hub, error) {
 	port, err := FreePort()
-	require.NoError(t, err)
+	if err != nil {
+		return nil, err
+	}
 	metricsPort, err := FreePort()
-	require.NoError(t, err)
+	if err != nil {
+		return nil, err
+	}
 	o := server.NewOptions()
-	o.DataDir = t.TempDir()
+	o.DataDir = dir
 	o.ListenAddress = fmt.Sprintf("127.0.0.1:%d", port)
 	o.MetricsListenAddress = fmt.Sprintf("127.0.0.1:%d", metricsPort)
 	o.KCPKubeconfig, o.TokenFile, o.RootWorkspace = kcp.Kubeconfig, kcp.TokenFile, root
@@ -58,21 +75,20 @@ func StartHub(t testing.TB, kcp *KCP, root string, change ...func(*server.Option
 		f(o)
 	}
 	config, err := o.Complete()
-	require.NoError(t, err)
+	if err != nil {
+		return nil, err
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	h := &Hub{Options: o, Metrics: "http://" + o.MetricsListenAddress + "/metrics", Log: &Output{}, stop: stop, ended: make(chan error, 1)}
 	logger, err := log.New("console", "info", h.Log)
-	require.NoError(t, err)
+	if err != nil {
+		stop()
+		return nil, err
+	}
 	go func() { h.ended <- server.Run(log.Into(ctx, logger), config, nil, h.Log) }()
-	t.Cleanup(func() {
-		h.Stop(t)
-		if t.Failed() {
-			t.Logf("the hub at %s warned:\n%s", o.ListenAddress, h.Log.warnings())
-		}
-	})
 	// One client is reused, because each new one costs the hub a TLS handshake.
 	// Handshakes are slow under the race detector.
-	Eventually(t, Long, func() (err error) {
+	return h, Wait(Long, func() (err error) {
 		if h.Client == nil {
 			if h.Client, err = NewClient("https://"+o.ListenAddress, filepath.Join(o.DataDir, "tls", "ca.crt")); err != nil {
 				return err
@@ -84,7 +100,6 @@ func StartHub(t testing.TB, kcp *KCP, root string, change ...func(*server.Option
 		}
 		return err
 	})
-	return h
 }
 
 // Readiness returns the details of a hub's readiness from its metrics listener. The
@@ -94,8 +109,17 @@ func Readiness(metrics string) (Answer, error) {
 	return operators.Try(Call{Method: http.MethodGet, Path: "/readyz?verbose"})
 }
 
+// warned logs the hub's warnings in a test that failed.
+func (h *Hub) warned(t testing.TB) {
+	if t.Failed() {
+		t.Logf("the hub at %s warned:\n%s", h.Options.ListenAddress, h.Log.warnings())
+	}
+}
+
 // Stop ends the hub and waits until it has drained.
-func (h *Hub) Stop(t testing.TB) {
+func (h *Hub) Stop(t testing.TB) { require.NoError(t, h.end()) }
+
+func (h *Hub) end() error {
 	h.stop()
 	if h.Client != nil {
 		h.HTTP.CloseIdleConnections()
@@ -103,8 +127,8 @@ func (h *Hub) Stop(t testing.TB) {
 	select {
 	case err := <-h.ended:
 		h.ended <- err
-		require.NoError(t, err)
+		return err
 	case <-time.After(Long):
-		require.Fail(t, "the hub did not stop", "%s", h.Log)
+		return fmt.Errorf("the hub did not stop: %s", h.Log)
 	}
 }

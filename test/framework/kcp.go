@@ -37,6 +37,8 @@ type KCP struct {
 	authentication string
 	// flags are further flags of kcpserver.
 	flags []string
+	// shared is nil in a copy of a KCP, which has other addresses.
+	shared *shared
 }
 
 // StartKCP starts a kcp with its data in dir and waits until it serves. It accepts the ID
@@ -51,7 +53,7 @@ func StartKCPWithoutLookup(dir string) (*KCP, error) {
 
 func startKCP(dir string, issuers []*Dex, flags ...string) (*KCP, error) {
 	k := &KCP{
-		flags: flags,
+		flags: flags, shared: &shared{trees: map[*Dex]*tree{}},
 		Dir:   dir, Kubeconfig: filepath.Join(dir, "admin.kubeconfig"), TokenFile: filepath.Join(dir, "tokens.csv"),
 		authentication: filepath.Join(dir, "issuers.json"),
 	}

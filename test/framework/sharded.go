@@ -193,6 +193,7 @@ func (s *ShardedKCP) awaitReady(name string) error {
 // Unprivileged is the kcp for hubs whose user is HubUser.
 func (s *ShardedKCP) Unprivileged() *KCP {
 	k := *s.KCP
+	k.shared = nil
 	k.Kubeconfig = s.file(HubUser + ".kubeconfig")
 	return &k
 }
