@@ -54,7 +54,7 @@ func StartKCPWithoutLookup(dir string) (*KCP, error) {
 func startKCP(dir string, issuers []*Dex, flags ...string) (*KCP, error) {
 	k := &KCP{
 		flags: flags, shared: &shared{trees: map[*Dex]*tree{}},
-		Dir:   dir, Kubeconfig: filepath.Join(dir, "admin.kubeconfig"), TokenFile: filepath.Join(dir, "tokens.csv"),
+		Dir: dir, Kubeconfig: filepath.Join(dir, "admin.kubeconfig"), TokenFile: filepath.Join(dir, "tokens.csv"),
 		authentication: filepath.Join(dir, "issuers.json"),
 	}
 	if err := WriteTokens(k.TokenFile); err != nil {
