@@ -239,3 +239,25 @@ func (p Platform) Settles(t testing.TB, personalOrgs bool) {
 	t.Helper()
 	NowAndThen(t, func() error { return p.Sound(t, personalOrgs) })
 }
+
+// SettlesIn is Settles for one Org of a tree that tests share, and for what people have of it. The people are its members, and among
+// them is its maker.
+func (p Platform) SettlesIn(t testing.TB, org string, people ...string) {
+	t.Helper()
+	NowAndThen(t, func() error {
+		truth, err := ReadTruth(t.Context(), p.Clients, p.Root, people...)
+		if err != nil {
+			return err
+		}
+		maps.DeleteFunc(truth.Orgs, func(uuid string, _ *TruthOrg) bool { return uuid != org })
+		for _, u := range truth.Users {
+			u.Spec.OrgClaims = slices.DeleteFunc(u.Spec.OrgClaims, func(c v1alpha1.Claim) bool { return c.UUID != org })
+		}
+		for _, index := range truth.Indexes {
+			others := func(e v1alpha1.MembershipIndexEntry) bool { return e.OrgUUID != org }
+			index.Spec.Entries = slices.DeleteFunc(index.Spec.Entries, others)
+		}
+		problems := truth.Problems()
+		return Check(len(problems) == 0, "%s", strings.Join(problems, "\n"))
+	})
+}

@@ -16,12 +16,13 @@ func Eventually(t testing.TB, within time.Duration, cond func() error) {
 }
 
 // Wait waits until cond returns nil, and otherwise returns its last error. Goroutines use
-// it, because they must not end a test. The pauses grow from 10 to 100 ms: most
-// conditions are requests, which take CPU time from the work that the test waits for.
+// it, because they must not end a test. The pauses grow from 10 ms to a twentieth of the limit, 300 ms at
+// most: most conditions are requests, which take CPU time from the work that the test waits for.
 func Wait(within time.Duration, cond func() error) error {
 	deadline := time.NewTimer(within)
 	defer deadline.Stop()
-	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+	longest := min(within/20, 300*time.Millisecond)
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, longest) {
 		err := cond()
 		if err == nil {
 			return nil
@@ -54,11 +55,11 @@ func Check(ok bool, format string, args ...any) error {
 // retries an unfinished deletion only after a delay of a fifth of the object's age.
 const Cascades = 5 * time.Minute
 
-// NowAndThen is Eventually with the time limit Cascades and five polls a second, for slow
+// NowAndThen is Eventually with the time limit Cascades and two polls a second, for slow
 // work with an expensive condition.
 func NowAndThen(t testing.TB, cond func() error) {
 	t.Helper()
-	deadline, tick := time.After(Cascades), time.NewTicker(200*time.Millisecond)
+	deadline, tick := time.After(Cascades), time.NewTicker(500*time.Millisecond)
 	defer tick.Stop()
 	for {
 		err := cond()
