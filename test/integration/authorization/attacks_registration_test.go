@@ -51,27 +51,34 @@ func TestRegistration_saysWhoComesIn(t *testing.T) {
 	})
 	t.Run("a platform admin comes in, waiting or new, and nobody with them", func(t *testing.T) {
 		t.Parallel()
-		for _, registration := range []string{"approval", "closed"} {
-			root := framework.NewRoot()
-			waits := framework.StartHub(t, kcp, root, func(o *server.Options) { o.Registration = "approval" })
-			for _, name := range []string{"dave", "grace"} {
-				require.Equal(t, "Pending", waits.Do(t, me(name), http.StatusOK).Text("registration"))
-			}
-			waits.Stop(t)
-			// The operator names the platform admins only after dave has signed up.
+		root := framework.NewRoot()
+		waits := framework.StartHub(t, kcp, root, func(o *server.Options) { o.Registration = "approval" })
+		for _, name := range []string{"dave", "grace", "erin", "frank"} {
+			require.Equal(t, "Pending", waits.Do(t, me(name), http.StatusOK).Text("registration"))
+		}
+		waits.Stop(t)
+		for _, c := range []struct{ registration, waiting, newcomer, other string }{
+			{"approval", "dave", "heidi", "grace"}, {"closed", "erin", "wendy", "frank"},
+		} {
+			// The operator names the platform admins only after one of them has signed up.
 			h := framework.StartHub(t, kcp, root, func(o *server.Options) {
-				o.Registration, o.AdminUsers = registration, []string{"dave", "heidi"}
+				o.Registration, o.AdminUsers = c.registration, []string{c.waiting, c.newcomer}
 			})
-			for _, name := range []string{"dave", "heidi"} {
+			registers := func(name, registration string) call {
+				body := map[string]string{"registration": registration}
+				return call{As: c.newcomer, Method: http.MethodPatch, Path: "/api/admin/users/" + name, Body: body}
+			}
+			for _, name := range []string{c.waiting, c.newcomer} {
 				h.Do(t, call{As: name, Method: http.MethodGet, Path: "/api/admin/users"}, http.StatusOK)
 				require.Equal(t, "Approved", h.Do(t, me(name), http.StatusOK).Text("registration"))
 			}
-			require.Equal(t, "Pending", h.Do(t, me("grace"), http.StatusOK).Text("registration"))
-			h.Do(t, orgs("grace"), http.StatusForbidden)
-			h.Do(t, call{As: "heidi", Method: http.MethodPatch, Path: "/api/admin/users/grace", Body: `{"registration":"Approved"}`}, http.StatusOK)
-			h.Do(t, orgs("grace"), http.StatusOK)
-			h.Do(t, call{As: "heidi", Method: http.MethodPatch, Path: "/api/admin/users/dave", Body: `{"registration":"Rejected"}`}, http.StatusOK)
-			h.Do(t, orgs("dave"), http.StatusForbidden)
+			require.Equal(t, "Pending", h.Do(t, me(c.other), http.StatusOK).Text("registration"))
+			h.Do(t, orgs(c.other), http.StatusForbidden)
+			h.Do(t, registers(c.other, "Approved"), http.StatusOK)
+			h.Do(t, orgs(c.other), http.StatusOK)
+			h.Do(t, registers(c.waiting, "Rejected"), http.StatusOK)
+			h.Do(t, orgs(c.waiting), http.StatusForbidden)
+			h.Stop(t)
 		}
 	})
 	t.Run("approval: an Org and no more, until a platform admin says so", func(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 // reason.
 func TestO10_NothingReachesAWorkspaceOfTheHub(t *testing.T) {
 	t.Parallel()
-	root := framework.NewRoot()
-	hub := framework.StartHub(t, kcp, root)
+	hub := kcp.Shared(t, 1)[0]
+	root := hub.Options.RootWorkspace
 	org := hub.CreateOrg(t, "alice", "ACME")
 	own := hub.CreateWorkspace(t, "alice", org, "own").Text("clusterID")
 	id := func(parent, name string) string {
@@ -65,7 +65,7 @@ func TestO10_NothingReachesAWorkspaceOfTheHub(t *testing.T) {
 
 func TestBorder_givesForeignAndUnknownClustersTheSameBytes(t *testing.T) {
 	t.Parallel()
-	hub := framework.StartHub(t, kcp, framework.NewRoot())
+	hub := kcp.Shared(t, 1)[0]
 	theirs := hub.CreateOrg(t, "bob", "Bob's")
 	ws := hub.CreateWorkspace(t, "bob", theirs, "secret")
 	get := func(as, cluster string, code int) string {
@@ -89,7 +89,7 @@ func TestBorder_givesForeignAndUnknownClustersTheSameBytes(t *testing.T) {
 
 func TestBorder_showsNothingOfTheTenancyAPIs(t *testing.T) {
 	t.Parallel()
-	hub := framework.StartHub(t, kcp, framework.NewRoot())
+	hub := kcp.Shared(t, 1)[0]
 	org := hub.CreateOrg(t, "alice", "ACME")
 	cluster := hub.CreateWorkspace(t, "alice", org, "own").Text("clusterID")
 	out, errOut, err := hub.Kubectl(t, "alice", cluster, "api-resources", "-o", "name")
@@ -102,7 +102,7 @@ func TestBorder_showsNothingOfTheTenancyAPIs(t *testing.T) {
 // A Workspace admin is not cluster-admin: only the hub may write the LogicalCluster.
 func TestWorkspaceAdmin_cannotWriteTheLogicalCluster(t *testing.T) {
 	t.Parallel()
-	hub := framework.StartHub(t, kcp, framework.NewRoot())
+	hub := kcp.Shared(t, 1)[0]
 	org := hub.CreateOrg(t, "alice", "ACME")
 	cluster := hub.CreateWorkspace(t, "alice", org, "own").Text("clusterID")
 	_, errOut, err := hub.Kubectl(t, "alice", cluster, "get", "logicalclusters.core.kcp.io", "cluster")

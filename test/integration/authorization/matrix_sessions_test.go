@@ -18,7 +18,8 @@ const portalCookie = "__Host-kedge"
 
 // logins are the credentials of one person: of living sessions and of ended ones.
 type logins struct {
-	hub             *framework.Hub
+	hub             *framework.Client
+	person          string
 	session, cookie string
 	// expired is an ID token that has expired. endedSession and endedCookie are good for
 	// longer, but not after their sessions.
@@ -26,7 +27,7 @@ type logins struct {
 }
 
 // cookieOf logs a person in at the portal.
-func cookieOf(t *testing.T, hub *framework.Hub, person string) string {
+func cookieOf(t *testing.T, hub *framework.Client, person string) string {
 	t.Helper()
 	b := framework.NewBrowser(t, hub.CA, dex.CAFile)
 	page := dex.LogIn(t, b, hub.URL+"/auth/login?return_to=/api/users/me", person)
@@ -40,11 +41,14 @@ func withCookie(cookie string) http.Header {
 
 func bearing(token string) http.Header { return http.Header{"Authorization": {"Bearer " + token}} }
 
-func newLogins(t *testing.T) *logins {
+// newLogins logs a person in at the hub that tests share. Each test has another person, because logins are limited by person.
+func newLogins(t *testing.T, person string) *logins {
 	t.Helper()
-	hub := framework.StartHub(t, kcp, framework.NewRoot(), framework.WithDex(t, dex))
-	hub.HTTP.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	l := &logins{hub: hub}
+	shared := kcp.SharedWithDex(t, dex, 1)[0]
+	client := *shared.HTTP
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	hub := &framework.Client{URL: shared.URL, CA: shared.CA, HTTP: &client}
+	l := &logins{hub: hub, person: person}
 	me := func(header http.Header) call {
 		return call{Method: http.MethodGet, Path: "/api/users/me", Header: header}
 	}
@@ -57,16 +61,16 @@ func newLogins(t *testing.T) *logins {
 			return framework.Equal(http.StatusUnauthorized, a.Code)
 		})
 	}
-	l.expired = dex.LogInAt(t, hub.Client, "alice").Access
+	l.expired = dex.LogInAt(t, hub, person).Access
 	hub.Do(t, me(bearing(l.expired)), http.StatusOK)
 	refused(bearing(l.expired))
-	l.endedCookie = cookieOf(t, hub, "alice")
+	l.endedCookie = cookieOf(t, hub, person)
 	hub.Do(t, me(withCookie(l.endedCookie)), http.StatusOK)
 	out := withCookie(l.endedCookie)
 	out.Set("Sec-Fetch-Site", "same-origin")
 	hub.Do(t, call{Method: http.MethodPost, Path: "/auth/logout", Header: out}, http.StatusOK)
 	refused(withCookie(l.endedCookie))
-	l.cookie = cookieOf(t, hub, "alice")
+	l.cookie = cookieOf(t, hub, person)
 	l.fresh(t)
 	return l
 }
@@ -74,10 +78,10 @@ func newLogins(t *testing.T) *logins {
 // fresh makes a new session and a new ended one, because Dex's tokens expire soon.
 func (l *logins) fresh(t *testing.T) {
 	t.Helper()
-	ended := dex.LogInAt(t, l.hub.Client, "alice")
+	ended := dex.LogInAt(t, l.hub, l.person)
 	l.hub.Do(t, call{Token: ended.Access, Method: http.MethodGet, Path: "/api/users/me"}, http.StatusOK)
 	l.endedSession = ended.Access
-	l.session = dex.LogInAt(t, l.hub.Client, "alice").Access
+	l.session = dex.LogInAt(t, l.hub, l.person).Access
 	for _, item := range l.hub.Do(t, call{Token: ended.Access, Method: http.MethodGet, Path: "/api/users/me/sessions"}, http.StatusOK).JSON["items"].([]any) {
 		if s := item.(map[string]any); s["current"] == true {
 			id, _ := s["id"].(string)
@@ -106,7 +110,7 @@ func concrete(pattern string) string {
 // expired or ended. A cookie is none under /clusters, and writes nothing for other sites.
 func TestMatrix_sessions(t *testing.T) {
 	t.Parallel()
-	l := newLogins(t)
+	l := newLogins(t, "alice")
 	wanted := map[string]bool{}
 	for _, r := range firstMatrixRows(matrixRow.authenticated) {
 		for _, route := range r.routes(server.Routes()) {
@@ -191,7 +195,7 @@ func TestMatrix_logins(t *testing.T) {
 		require.Contains(t, loginRows, method+" "+pattern)
 		return nil
 	}))
-	l := newLogins(t)
+	l := newLogins(t, "bob")
 	for route, want := range loginRows {
 		method, path, _ := strings.Cut(route, " ")
 		for name, header := range map[string]http.Header{

@@ -34,7 +34,7 @@ func (scene) raw(a framework.Answer) []byte {
 // alice is an admin of the Workspace: what she cannot do there, nobody can.
 func TestBots_nobodyBecomesOneByHand(t *testing.T) {
 	t.Parallel()
-	hub := framework.StartHub(t, kcp, framework.NewRoot())
+	hub := kcp.Shared(t, 1)[0]
 	s := newScene(t, hub)
 	bot := s.bot(t, "member")
 	good := s.token(t, bot)
@@ -90,7 +90,7 @@ func TestBots_nobodyBecomesOneByHand(t *testing.T) {
 
 func TestBots_stayInTheirWorkspace(t *testing.T) {
 	t.Parallel()
-	hub := framework.StartHub(t, kcp, framework.NewRoot())
+	hub := kcp.Shared(t, 1)[0]
 	s := newScene(t, hub)
 	other := hub.CreateWorkspace(t, "alice", s.org, "Other")
 	bot := s.bot(t, "admin")

@@ -5,14 +5,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/faroshq/kedge-hub/test/framework"
 )
 
 // A reader who has the answer with a token sees at once when it was issued.
 func TestIssue_isReadBackRightAfterTheAnswer(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, framework.StartHub(t, kcp, framework.NewRoot()))
+	s := newScene(t, kcp.Shared(t, 1)[0])
 	bot := s.bot(t, "member")
 	get := s.call("alice", http.MethodGet, "/serviceaccounts/"+bot, nil)
 	require.Empty(t, s.hub.Do(t, get, http.StatusOK).Text("lastTokenIssuedAt"))

@@ -20,7 +20,7 @@ import (
 
 func TestBot_hasWhatFollowsFromItInTheWorkspace(t *testing.T) {
 	t.Parallel()
-	hub := framework.StartHub(t, kcp, framework.NewRoot())
+	hub := kcp.Shared(t, 1)[0]
 	s := newScene(t, hub)
 	bot := s.bot(t, "member")
 	s.leaves(t, bot, "account", "binding to "+tenancy.ClusterRoleMember)
@@ -131,13 +131,13 @@ func (s scene) usedSince(began time.Time, bot string) error {
 
 func TestBot_tokensEndOnEveryHub(t *testing.T) {
 	t.Parallel()
-	root := framework.NewRoot()
-	hub, other := framework.StartHub(t, kcp, root), framework.StartHub(t, kcp, root)
+	hubs := kcp.Shared(t, 2)
+	hub, other := hubs[0], hubs[1]
 	s := newScene(t, hub)
 	bot := s.bot(t, "member")
 	first, second := s.token(t, bot), s.token(t, bot)
 	require.NotEqual(t, http.StatusUnauthorized, s.as(t, other, second.secret, http.MethodGet, configMaps, nil).Code, "the other hub takes a new token at once")
-	for _, h := range []*framework.Hub{hub, other} {
+	for _, h := range hubs {
 		s.works(t, h, first.secret)
 		s.works(t, h, second.secret)
 	}

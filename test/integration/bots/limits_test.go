@@ -25,8 +25,7 @@ func counted(answers []framework.Answer) map[int]int {
 
 func TestBots_limitsHoldOnTwoHubs(t *testing.T) {
 	t.Parallel()
-	root := framework.NewRoot()
-	hubs := []*framework.Hub{framework.StartHub(t, kcp, root), framework.StartHub(t, kcp, root)}
+	hubs := kcp.Shared(t, 2)
 	s := newScene(t, hubs[0])
 	bot := s.bot(t, "member")
 	for range tenancy.MaxBots - 4 - 1 {
@@ -79,7 +78,7 @@ func TestBots_limitsHoldOnTwoHubs(t *testing.T) {
 
 func TestBots_aTokenIsShownOnce(t *testing.T) {
 	t.Parallel()
-	hub := framework.StartHub(t, kcp, framework.NewRoot())
+	hub := kcp.Shared(t, 1)[0]
 	s := newScene(t, hub)
 	key := http.Header{"Idempotency-Key": {"once"}}
 	c := s.call("alice", http.MethodPost, "/serviceaccounts", `{"displayName": "CI", "role": "member"}`)
@@ -103,7 +102,7 @@ func TestBots_aTokenIsShownOnce(t *testing.T) {
 // A CI job needs nothing but the kubeconfig that the hub gives out with the token.
 func TestBots_aJobAppliesAManifest(t *testing.T) {
 	t.Parallel()
-	hub := framework.StartHub(t, kcp, framework.NewRoot())
+	hub := kcp.Shared(t, 1)[0]
 	s := newScene(t, hub)
 	bot := s.bot(t, "member")
 	c := s.call("alice", http.MethodPost, "/serviceaccounts/"+bot+"/tokens", `{}`)

@@ -28,7 +28,7 @@ func (s scene) makesAccounts(t testing.TB, hub *framework.Hub, secret string) in
 // Eve makes a bot that REST calls a member, binds it to more, and is removed.
 func TestBot_ofARemovedAdminHasNoMoreThanItsRole(t *testing.T) {
 	t.Parallel()
-	hub := framework.StartHub(t, kcp, framework.NewRoot())
+	hub := kcp.Shared(t, 1)[0]
 	s := newScene(t, hub)
 	framework.SignUp(t, hub, "erin")
 	hub.Do(t, s.call("alice", http.MethodPost, "/members", framework.Adding("erin", "admin")), http.StatusCreated)
@@ -127,7 +127,7 @@ func TestBot_isRefusedWhileKcpAllowsMoreThanItsRole(t *testing.T) {
 // binding and a token of its own.
 func TestBot_takesOverNoAccountOfSomebody(t *testing.T) {
 	t.Parallel()
-	hub := framework.StartHub(t, kcp, framework.NewRoot())
+	hub := kcp.Shared(t, 1)[0]
 	s := newScene(t, hub)
 	s.enforced(t)
 	alice, err := s.Users(s.UsersPath()).Get(t.Context(), "alice", metav1.GetOptions{})

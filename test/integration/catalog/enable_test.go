@@ -21,17 +21,17 @@ type shop struct {
 	hub              *framework.Hub
 	org, ws, cluster string
 	export           v1alpha1.APIExportRef
-	entry            string
+	slug, entry      string
 }
 
 func newShop(t testing.TB) shop {
 	t.Helper()
-	hub := framework.StartHub(t, kcp, framework.NewRoot())
-	s := shop{Platform: kcp.Platform(t, hub.Options.RootWorkspace), hub: hub}
-	s.export = framework.Provider(t, kcp, s.Root+":providers:widgets")
+	hub := kcp.Shared(t, 1)[0]
+	s := shop{Platform: kcp.Platform(t, hub.Options.RootWorkspace), hub: hub, slug: fresh()}
+	s.export = framework.Provider(t, kcp, s.Root+":providers:"+fresh())
 
-	kcp.Applies(t, s.Root+":providers", framework.ExampleCatalog(t, "entry.yaml", s.export.Path))
-	s.entry = tenancy.CatalogEntryName("", "widgets")
+	kcp.Applies(t, s.Root+":providers", exampleEntry(t, s.slug, s.export.Path))
+	s.entry = tenancy.CatalogEntryName("", s.slug)
 	framework.SignUp(t, hub, "alice", "bob", "carol")
 	s.org = hub.CreateOrg(t, "alice", "Acme")
 	ws := hub.CreateWorkspace(t, "alice", s.org, "Build")
@@ -104,7 +104,7 @@ func TestEnable_letsMembersUseTheAPIAtOnce(t *testing.T) {
 	require.Equal(t, "Disabled", a.Text("state"))
 	bindings, err := s.bindings(t)
 	require.NoError(t, err)
-	require.NotContains(t, bindings, "widgets")
+	require.NotContains(t, bindings, s.slug)
 
 	for _, refused := range []struct {
 		as, body string

@@ -151,5 +151,5 @@ func TestEnable_refusesWhatTheWorkspaceHasFromElsewhere(t *testing.T) {
 	bindings, err := s.bindings(t)
 	require.NoError(t, err)
 	require.Contains(t, bindings, "by-hand")
-	require.NotContains(t, bindings, "widgets")
+	require.NotContains(t, bindings, s.slug)
 }

@@ -44,14 +44,14 @@ func slugs(t testing.TB, hub *framework.Hub, c call) (found []string) {
 
 func TestEntries_arePublishedByThoseWhoMayBind(t *testing.T) {
 	t.Parallel()
-	hub := framework.StartHub(t, kcp, framework.NewRoot(), framework.WithAdmin)
+	hub := kcp.Shared(t, 1)[0]
 	providers := hub.Options.RootWorkspace + ":providers"
 	framework.SignUp(t, hub, "alice", "bob", "carol", "heidi")
 	org, rival := hub.CreateOrg(t, "alice", "ACME"), hub.CreateOrg(t, "carol", "Rival")
 	ws := hub.CreateWorkspace(t, "alice", org, "dev")
 	hub.CreateWorkspace(t, "carol", rival, "dev")
 	hub.Do(t, framework.InOrg("alice", http.MethodPost, org, "/members", framework.Adding("bob", "member")), http.StatusCreated)
-	export := framework.Provider(t, kcp, providers+":acme")
+	export := framework.Provider(t, kcp, providers+":"+fresh())
 
 	refused := func(c call, says string) {
 		t.Helper()
@@ -143,7 +143,7 @@ func TestSlugs_areUniqueAcrossPlaces(t *testing.T) {
 // Two hubs publish the same slugs at the same time, in one Organization and for everybody.
 func TestSlugs_areUniqueOnTwoHubs(t *testing.T) {
 	t.Parallel()
-	hubs := framework.StartHubs(t, kcp, framework.NewRoot(), 2, framework.WithAdmin)
+	hubs := kcp.Shared(t, 2)
 	p := kcp.Platform(t, hubs[0].Options.RootWorkspace)
 	providers := p.Root + ":providers"
 	framework.SignUp(t, hubs[0], "alice", "heidi")
@@ -158,16 +158,17 @@ func TestSlugs_areUniqueOnTwoHubs(t *testing.T) {
 	own := v1alpha1.APIExportRef{Path: path, Name: "widgets.example.org"}
 
 	const rounds = 6
+	race := fresh()
 	var calls []call
 	for i := range rounds {
-		slug := fmt.Sprintf("race-%d", i)
+		slug := fmt.Sprintf("%s-%d", race, i)
 		// Each hub gets every other call, so each slug is published on both.
 		calls = append(calls, publishing("alice", org, slug, own), publishing("heidi", "", slug, export), publishing("heidi", "", slug, export), publishing("alice", org, slug, own))
 	}
 	answers, err := framework.AtOnce(hubs, calls)
 	require.NoError(t, err)
 	for i := range rounds {
-		slug := fmt.Sprintf("race-%d", i)
+		slug := fmt.Sprintf("%s-%d", race, i)
 		made := 0
 		for _, a := range answers[4*i : 4*i+4] {
 			require.Contains(t, []int{http.StatusAccepted, http.StatusConflict}, a.Code, "%s", a.Raw)
@@ -188,10 +189,16 @@ func TestSlugs_areUniqueOnTwoHubs(t *testing.T) {
 	}
 }
 
-// An Organization in its grace hides its entries; the purge takes them along.
 func TestEntries_endWithTheirOrganization(t *testing.T) {
 	t.Parallel()
 	hub := framework.StartHub(t, kcp, framework.NewRoot(), func(o *server.Options) { o.DeletionGrace = time.Second })
+	t.Run("hidden in its grace", func(t *testing.T) { entriesGo(t, hub) })
+	t.Run("with their grants", func(t *testing.T) { grantsGo(t, hub) })
+}
+
+// entriesGo deletes an Organization. In its grace it hides its entries; the purge takes them along.
+func entriesGo(t *testing.T, hub *framework.Hub) {
+	t.Helper()
 	p := kcp.Platform(t, hub.Options.RootWorkspace)
 	framework.SignUp(t, hub, "alice")
 	org := hub.CreateOrg(t, "alice", "ACME")

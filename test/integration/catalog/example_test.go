@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,16 +11,31 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
+// fresh is a name that no other test uses, for what all who share a tree see: the workspaces of providers and
+// the slugs of Global entries.
+func fresh() string { return strings.TrimPrefix(framework.NewRoot(), "root:") }
+
+// exampleEntry is the Global entry of config/example-catalog with another slug, and the name that it has by its slug.
+func exampleEntry(t testing.TB, slug, path string) string {
+	t.Helper()
+	manifest := framework.ExampleCatalog(t, "entry.yaml", path)
+	named := func(slug string) string {
+		return "\n  name: " + tenancy.CatalogEntryName("", slug) + "\nspec:\n  slug: " + slug + "\n"
+	}
+	require.Contains(t, manifest, named("widgets"))
+	return strings.Replace(manifest, named("widgets"), named(slug), 1)
+}
+
 // What the manifests of the example say in their comments.
 func TestExample_isAProviderAndAGlobalEntry(t *testing.T) {
 	t.Parallel()
-	hub := framework.StartHub(t, kcp, framework.NewRoot())
+	hub := kcp.Shared(t, 1)[0]
 	p := kcp.Platform(t, hub.Options.RootWorkspace)
 	providers := p.Root + ":providers"
-	export := framework.Provider(t, kcp, providers+":widgets")
-	kcp.Applies(t, providers, framework.ExampleCatalog(t, "entry.yaml", export.Path))
+	export, slug := framework.Provider(t, kcp, providers+":"+fresh()), fresh()
+	kcp.Applies(t, providers, exampleEntry(t, slug, export.Path))
 
-	entry, err := p.CatalogEntries(providers).Get(t.Context(), tenancy.CatalogEntryName("", "widgets"), metav1.GetOptions{})
+	entry, err := p.CatalogEntries(providers).Get(t.Context(), tenancy.CatalogEntryName("", slug), metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Equal(t, export, entry.Spec.APIExport)
 	require.NoError(t, tenancy.CheckCatalogSpec(entry.Spec, false))

@@ -16,7 +16,6 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/freeze"
-	"github.com/faroshq/kedge-hub/pkg/server"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 	"github.com/faroshq/kedge-hub/test/framework"
 )
@@ -33,9 +32,8 @@ type grantScene struct {
 	bot string
 }
 
-func newGrantScene(t *testing.T, options ...func(*server.Options)) grantScene {
+func newGrantScene(t *testing.T, hub *framework.Hub) grantScene {
 	t.Helper()
-	hub := framework.StartHub(t, kcp, framework.NewRoot(), options...)
 	s := grantScene{Platform: kcp.Platform(t, hub.Options.RootWorkspace), hub: hub}
 	framework.SignUp(t, hub, "alice", "bob", "carol")
 	s.org = hub.CreateOrg(t, "alice", "Acme")
@@ -190,8 +188,9 @@ func (s grantScene) leaves(t testing.TB, entry string) {
 
 func TestGrants_letOnlyWhoMayEnableBind(t *testing.T) {
 	t.Parallel()
-	s := newGrantScene(t)
-	export := framework.Provider(t, kcp, s.Root+":providers:widgets")
+	s := newGrantScene(t, kcp.Shared(t, 1)[0])
+	provider := fresh()
+	export := framework.Provider(t, kcp, s.Root+":providers:"+provider)
 	alice, bob, carol := framework.Token("alice"), framework.Token("bob"), framework.Token("carol")
 	s.mayNot(t, alice, s.cluster, export)
 	s.mayNot(t, s.bot, s.cluster, export)
@@ -214,7 +213,7 @@ func TestGrants_letOnlyWhoMayEnableBind(t *testing.T) {
 	s.mayNot(t, bob, s.bobsCluster, export)
 
 	// A Global entry is for everybody, and each entry has a grant of its own.
-	global := s.publish(t, "", "everywhere", export)
+	global := s.publish(t, "", fresh(), export)
 	s.may(t, carol, s.carolsCluster, export)
 	s.grants(t, export.Path, 2)
 	require.NoError(t, s.CatalogEntries(s.place("")).Delete(t.Context(), global.Name, metav1.DeleteOptions{}))
@@ -251,9 +250,9 @@ func TestGrants_letOnlyWhoMayEnableBind(t *testing.T) {
 	// An entry can be deleted after the workspace of its export.
 	s.leaves(t, entry.Name)
 	entry = s.publish(t, s.org, "widgets", export)
-	require.NoError(t, s.Workspaces(s.place("")).Delete(t.Context(), "widgets", metav1.DeleteOptions{}))
+	require.NoError(t, s.Workspaces(s.place("")).Delete(t.Context(), provider, metav1.DeleteOptions{}))
 	framework.Eventually(t, framework.Long, func() error {
-		_, err := s.Workspaces(s.place("")).Get(t.Context(), "widgets", metav1.GetOptions{})
+		_, err := s.Workspaces(s.place("")).Get(t.Context(), provider, metav1.GetOptions{})
 		return framework.Check(apierrors.IsNotFound(err), "the workspace is still there: %v", err)
 	})
 	s.says(t, entry.Name, "its workspace does not exist any more")
@@ -263,7 +262,7 @@ func TestGrants_letOnlyWhoMayEnableBind(t *testing.T) {
 
 func TestGrants_inAWorkspaceAreTheHubs(t *testing.T) {
 	t.Parallel()
-	s := newGrantScene(t)
+	s := newGrantScene(t, kcp.Shared(t, 1)[0])
 	export := v1alpha1.APIExportRef{Path: s.Root + ":orgs:" + s.org + ":" + s.source, Name: "widgets.example.org"}
 	kcp.Applies(t, s.sourceCluster, framework.ExampleCatalog(t, "provider.yaml", export.Path))
 	entry := s.publish(t, s.org, "widgets", export)
@@ -301,10 +300,9 @@ func TestGrants_inAWorkspaceAreTheHubs(t *testing.T) {
 	s.mayNot(t, s.bot, s.cluster, export)
 }
 
-// The removal of an Organization waits for its entries, which have grants with providers.
-func TestGrants_goWithTheOrganization(t *testing.T) {
-	t.Parallel()
-	hub := framework.StartHub(t, kcp, framework.NewRoot(), func(o *server.Options) { o.DeletionGrace = time.Second })
+// grantsGo deletes an Organization. Its removal waits for its entries, which have grants with providers.
+func grantsGo(t *testing.T, hub *framework.Hub) {
+	t.Helper()
 	s := grantScene{Platform: kcp.Platform(t, hub.Options.RootWorkspace), hub: hub}
 	s.org = hub.CreateOrg(t, "alice", "Acme")
 	export := framework.Provider(t, kcp, s.Root+":providers:widgets")
@@ -323,13 +321,14 @@ func TestGrants_goWithTheOrganization(t *testing.T) {
 func TestGrants_doNotWaitForADeactivatedProvider(t *testing.T) {
 	t.Parallel()
 	framework.Sample(t, 5)
-	hub := framework.StartHub(t, kcp, framework.NewRoot())
+	hub := kcp.Shared(t, 1)[0]
 	s := grantScene{Platform: kcp.Platform(t, hub.Options.RootWorkspace), hub: hub}
 	s.org = hub.CreateOrg(t, "alice", "Acme")
-	export := framework.Provider(t, kcp, s.Root+":providers:widgets")
+	provider := fresh()
+	export := framework.Provider(t, kcp, s.Root+":providers:"+provider)
 	entry := s.publish(t, s.org, "widgets", export)
 	s.grants(t, export.Path, 1)
-	ws, err := s.Workspaces(s.Root+":providers").Get(t.Context(), "widgets", metav1.GetOptions{})
+	ws, err := s.Workspaces(s.Root+":providers").Get(t.Context(), provider, metav1.GetOptions{})
 	require.NoError(t, err)
 	freezer := freeze.New(kcp.ShardAdmin(t), nil, nil, "")
 	framework.Eventually(t, framework.Long, func() error {

@@ -3,6 +3,7 @@ package catalog
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,7 +55,7 @@ func (s grantScene) listed(t testing.TB, as, ws, slug string, there bool) {
 		c.Path = "/api/providers"
 		c.Workspace = ws
 		found := slugs(t, s.hub, c)
-		return framework.Check(strings.Contains(strings.Join(found, " "), slug) == there, "%v", found)
+		return framework.Check(slices.Contains(found, slug) == there, "%v", found)
 	})
 }
 
@@ -63,8 +64,8 @@ func (s grantScene) listed(t testing.TB, as, ws, slug string, there bool) {
 // least of all, although the hub's own grant named her.
 func TestPublisher_aRightThatEndedEndsTheGrant(t *testing.T) {
 	t.Parallel()
-	s := newGrantScene(t)
-	export := framework.Provider(t, kcp, s.Root+":providers:widgets")
+	s := newGrantScene(t, kcp.Shared(t, 1)[0])
+	export := framework.Provider(t, kcp, s.Root+":providers:"+fresh())
 	alice, bob, carol := framework.Token("alice"), framework.Token("bob"), framework.Token("carol")
 	// bob is a member, who administers one Workspace; carol is a guest, who administers another one.
 	s.hub.Do(t, s.call(http.MethodPatch, "/members/bob", framework.WithRole("admin")), http.StatusOK)
@@ -117,8 +118,8 @@ subjects:
 // hers. When one of them may bind again, the other one can use that entry.
 func TestPublisher_entriesDoNotVouchForEachOther(t *testing.T) {
 	t.Parallel()
-	s := newGrantScene(t)
-	export := framework.Provider(t, kcp, s.Root+":providers:widgets")
+	s := newGrantScene(t, kcp.Shared(t, 1)[0])
+	export := framework.Provider(t, kcp, s.Root+":providers:"+fresh())
 	s.hub.Do(t, framework.InOrg("alice", http.MethodPatch, s.org, "/members/bob", framework.WithRole("admin")), http.StatusOK)
 	framework.AllowBind(t, kcp, export, "alice", "bob")
 	hers, his := s.posts(t, "alice", s.org, "hers", export), s.posts(t, "bob", s.org, "his", export)
@@ -143,9 +144,9 @@ func TestPublisher_entriesDoNotVouchForEachOther(t *testing.T) {
 // entries give nothing any more.
 func TestPublisher_aGlobalEntryEndsWithWhatWasPublishedByIt(t *testing.T) {
 	t.Parallel()
-	s := newGrantScene(t)
-	export := framework.Provider(t, kcp, s.Root+":providers:widgets")
-	global := s.publish(t, "", "everywhere", export)
+	s := newGrantScene(t, kcp.Shared(t, 1)[0])
+	export := framework.Provider(t, kcp, s.Root+":providers:"+fresh())
+	global := s.publish(t, "", fresh(), export)
 	s.may(t, framework.Token("alice"), s.cluster, export)
 	name := s.posts(t, "alice", s.org, "widgets", export)
 	s.judged(t, s.org, name, true, "global entry")
@@ -159,8 +160,8 @@ func TestPublisher_aGlobalEntryEndsWithWhatWasPublishedByIt(t *testing.T) {
 // administers the Workspace of the export, stands for nothing any more.
 func TestPublisher_whoIsRemovedStandsForNothing(t *testing.T) {
 	t.Parallel()
-	s := newGrantScene(t)
-	export := framework.Provider(t, kcp, s.Root+":providers:widgets")
+	s := newGrantScene(t, kcp.Shared(t, 1)[0])
+	export := framework.Provider(t, kcp, s.Root+":providers:"+fresh())
 	own := v1alpha1.APIExportRef{Path: s.Root + ":orgs:" + s.org + ":" + s.source, Name: "widgets.example.org"}
 	kcp.Applies(t, s.sourceCluster, framework.ExampleCatalog(t, "provider.yaml", own.Path))
 	inSource := func(method, below string, body any) call {
@@ -199,7 +200,7 @@ func TestPublisher_whoIsRemovedStandsForNothing(t *testing.T) {
 // The publisher of an entry is written once, and by the hub alone.
 func TestPublisher_cannotBeSet(t *testing.T) {
 	t.Parallel()
-	hub := framework.StartHub(t, kcp, framework.NewRoot(), framework.WithAdmin)
+	hub := kcp.Shared(t, 1)[0]
 	p := kcp.Platform(t, hub.Options.RootWorkspace)
 	s := grantScene{Platform: p, hub: hub}
 	framework.SignUp(t, hub, "alice", "heidi")
@@ -234,7 +235,7 @@ func TestPublisher_cannotBeSet(t *testing.T) {
 // An Organization squats a slug. The platform takes it, and can end the entry altogether.
 func TestSlugs_holdNoNameAgainstThePlatform(t *testing.T) {
 	t.Parallel()
-	s := newGrantScene(t, framework.WithAdmin)
+	s := newGrantScene(t, framework.StartHub(t, kcp, framework.NewRoot(), framework.WithAdmin))
 	framework.SignUp(t, s.hub, "heidi")
 	export := framework.Provider(t, kcp, s.Root+":providers:widgets")
 	own := v1alpha1.APIExportRef{Path: s.Root + ":orgs:" + s.org + ":" + s.source, Name: "widgets.example.org"}

@@ -72,12 +72,18 @@ func asking(t *testing.T, c *framework.Chromium, hub *framework.Hub) {
 	require.Contains(t, c.Text(t, "main"), "Continue only if you ran kedge login")
 }
 
-// Pages of another site name the port of a listener of another user of the computer. The person has a
-// session at the identity provider, so that nothing but the page of the hub is in the way of a code.
-func TestAuthorize_givesOtherSitesNoCode(t *testing.T) {
+// The person has a session at the identity provider, so that nothing but the page of the hub is in the way of a code.
+func TestAuthorize_asksOnAPageOfTheHub(t *testing.T) {
 	t.Parallel()
 	hub := framework.StartHub(t, kcp, framework.NewRoot(), framework.WithDex(t, silent))
 	loginsWork(t, hub)
+	// This part is the first, because it counts all logins of the hub.
+	t.Run("and gives other sites no code", func(t *testing.T) { givesOtherSitesNoCode(t, hub) })
+	t.Run("and shows who asks", func(t *testing.T) { showsWhoAsks(t, hub) })
+}
+
+// Pages of another site name the port of a listener of another user of the computer.
+func givesOtherSitesNoCode(t *testing.T, hub *framework.Hub) {
 	mallory := newLoopback(t)
 	at, fields := mallory.URL(hub.Client), ""
 	parsed, err := url.Parse(at)
@@ -145,10 +151,7 @@ func loginsWork(t *testing.T, hub *framework.Hub) {
 }
 
 // The page shows what would be signed in as whom, and works with a keyboard alone, in a narrow window.
-func TestAuthorize_asksOnAPageOfTheHub(t *testing.T) {
-	t.Parallel()
-	hub := framework.StartHub(t, kcp, framework.NewRoot(), framework.WithDex(t, silent))
-	loginsWork(t, hub)
+func showsWhoAsks(t *testing.T, hub *framework.Hub) {
 	c := framework.StartChromium(t, silent.CertFile(), certFile(hub))
 	for _, keys := range []string{"\t\r", "\t\t\r"} {
 		l := newLoopback(t)

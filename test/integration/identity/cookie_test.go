@@ -13,7 +13,7 @@ import (
 // pages of the hub only, until the person logs out.
 func TestCookie_isForTheAPIOfItsOwnSite(t *testing.T) {
 	t.Parallel()
-	_, hubs := replicas(t, dex, 2)
+	hubs := kcp.SharedWithDex(t, dex, 2)
 	for _, hub := range hubs {
 		ready(t, hub, dex.IDToken(t, framework.HubClient, "bob"))
 	}

@@ -43,8 +43,6 @@ func (i invitation) by(c call, method, below string) call {
 	return c
 }
 
-func closed(o *server.Options) { o.Registration = "closed" }
-
 // stateOf reads the state of an invitation from the list of its Organization.
 func stateOf(t *testing.T, hub *framework.Hub, as, org, id string) (state, acceptedBy string) {
 	t.Helper()
@@ -58,11 +56,22 @@ func stateOf(t *testing.T, hub *framework.Hub, as, org, id string) (state, accep
 	return state, acceptedBy
 }
 
-// On a hub that takes nobody new, the link of an invitation lets one stranger in, who gets the place and
-// works in it.
-func TestInvitation_letsOneStrangerInUnderClosed(t *testing.T) {
+// A hub takes nobody new. bob comes in with a link and alice with her address, while carol stays a stranger.
+func TestInvitation_letsStrangersInUnderClosed(t *testing.T) {
 	t.Parallel()
-	hub := framework.StartHub(t, kcp, framework.NewRoot(), framework.WithDex(t, dex), framework.WithAdmin, closed)
+	hub := framework.StartHub(t, kcp, framework.NewRoot(), framework.WithDex(t, dex), framework.WithAdmin, func(o *server.Options) {
+		o.Registration = "closed"
+	})
+	for name, admits := range map[string]func(*testing.T, *framework.Hub){"a link": linkAdmits, "an address": addressAdmits} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			admits(t, hub)
+		})
+	}
+}
+
+// The link of an invitation lets one stranger in, who gets the place and works in it.
+func linkAdmits(t *testing.T, hub *framework.Hub) {
 	org := hub.CreateOrg(t, "heidi", "ACME")
 	made := hub.CreateWorkspace(t, "heidi", org, "dev")
 	ws := made.Text("uuid")
@@ -107,12 +116,11 @@ func TestInvitation_letsOneStrangerInUnderClosed(t *testing.T) {
 }
 
 // A person with the verified address needs no link, and nobody else finds the invitation with it.
-func TestInvitation_isForItsVerifiedAddressAlone(t *testing.T) {
-	t.Parallel()
-	hub := framework.StartHub(t, kcp, framework.NewRoot(), framework.WithDex(t, dex), framework.WithAdmin, closed)
+func addressAdmits(t *testing.T, hub *framework.Hub) {
 	org := hub.CreateOrg(t, "heidi", "ACME")
-	bob, carol := dex.IDToken(t, framework.HubClient, "bob"), dex.IDToken(t, framework.HubClient, "carol")
-	i := invite(t, hub, framework.InOrg("heidi", http.MethodPost, org, "/invitations", inviting("admin", map[string]string{"email": "Bob@Example.com"})))
+	alice, carol := dex.IDToken(t, framework.HubClient, "alice"), dex.IDToken(t, framework.HubClient, "carol")
+	body := inviting("admin", map[string]string{"email": "Alice@Example.com"})
+	i := invite(t, hub, framework.InOrg("heidi", http.MethodPost, org, "/invitations", body))
 	require.Equal(t, "Open", hub.Do(t, i.by(call{}, http.MethodGet, ""), http.StatusOK).Text("state"), "before a login")
 	framework.Eventually(t, framework.Long, func() error {
 		a := hub.Do(t, i.by(call{Token: carol}, http.MethodPost, "/accept"), http.StatusForbidden, http.StatusServiceUnavailable)
@@ -120,19 +128,19 @@ func TestInvitation_isForItsVerifiedAddressAlone(t *testing.T) {
 	})
 	hub.Do(t, i.by(call{As: "heidi"}, http.MethodPost, "/accept"), http.StatusNotFound)
 
-	// bob logs in with a browser, and the address is that of the login.
+	// alice logs in with a browser, and the address is that of the login.
 	b := framework.NewBrowser(t, dex.CAFile, hub.CA)
-	require.Equal(t, http.StatusOK, dex.LogIn(t, b, hub.URL+"/auth/login?return_to=/version", "bob").Code)
+	require.Equal(t, http.StatusOK, dex.LogIn(t, b, hub.URL+"/auth/login?return_to=/version", "alice").Code)
 	cookie := http.Header{"Cookie": {"__Host-kedge=" + b.Cookie(t, hub.URL, "__Host-kedge").Value}, "Sec-Fetch-Site": {"same-origin"}}
-	for _, c := range []call{{Token: bob}, {Header: cookie}} {
+	for _, c := range []call{{Token: alice}, {Header: cookie}} {
 		c.Method, c.Path = http.MethodGet, "/api/users/me/invitations"
 		items, _ := hub.Do(t, c, http.StatusOK).JSON["items"].([]any)
 		require.Len(t, items, 1)
 		require.Equal(t, i.id, items[0].(map[string]any)["id"])
 	}
 	hub.Do(t, call{Method: http.MethodPost, Path: "/api/invitations/" + i.id + "/accept", Header: cookie}, http.StatusOK)
-	items, _ := hub.Do(t, call{Token: bob, Method: http.MethodGet, Path: "/api/users/me/invitations"}, http.StatusOK).JSON["items"].([]any)
-	require.Empty(t, items)
+	left := hub.Do(t, call{Token: alice, Method: http.MethodGet, Path: "/api/users/me/invitations"}, http.StatusOK)
+	require.Empty(t, left.JSON["items"])
 	hub.Do(t, whoIs(carol), http.StatusForbidden)
 }
 
@@ -178,7 +186,7 @@ func TestInvitation_goesThroughALogin(t *testing.T) {
 // are being deleted.
 func TestInvitation_isVoidWithoutItsInviter(t *testing.T) {
 	t.Parallel()
-	hub := framework.StartHub(t, kcp, framework.NewRoot())
+	hub := kcp.Shared(t, 1)[0]
 	framework.SignUp(t, hub, "alice", "bob", "carol")
 	org := hub.CreateOrg(t, "alice", "ACME")
 	ws := hub.CreateWorkspace(t, "alice", org, "dev").Text("uuid")
@@ -204,8 +212,7 @@ func TestInvitation_isVoidWithoutItsInviter(t *testing.T) {
 // An invitation that has expired says so, and one that is declined or revoked cannot be accepted.
 func TestInvitation_ends(t *testing.T) {
 	t.Parallel()
-	root := framework.NewRoot()
-	hub := framework.StartHub(t, kcp, root)
+	hub := kcp.Shared(t, 1)[0]
 	framework.SignUp(t, hub, "alice", "bob")
 	org := hub.CreateOrg(t, "alice", "ACME")
 	post := func(more ...map[string]string) call {

@@ -79,8 +79,7 @@ func TestLogin_goesOnAtAnyReplica(t *testing.T) {
 // A login is refused with another browser's cookie, another state, or without the verifier.
 func TestLogin_refusesWhatAnotherBegan(t *testing.T) {
 	t.Parallel()
-	_, hubs := replicas(t, dex, 1)
-	hub := hubs[0]
+	hub := kcp.SharedWithDex(t, dex, 1)[0]
 	ready(t, hub, dex.IDToken(t, framework.HubClient, "bob"))
 	stopping := func() *framework.Browser {
 		b := framework.NewBrowser(t, dex.CAFile, hub.CA)

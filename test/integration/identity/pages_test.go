@@ -30,7 +30,7 @@ var linkToLogin = regexp.MustCompile(`id="login" href="([^"]+)"`)
 // shows, and not before.
 func TestDevice_isConfirmedInABrowserElsewhere(t *testing.T) {
 	t.Parallel()
-	hub := framework.StartHub(t, kcp, framework.NewRoot(), framework.WithDex(t, dex))
+	hub := kcp.SharedWithDex(t, dex, 1)[0]
 	ready(t, hub, dex.IDToken(t, framework.HubClient, "alice"))
 	for decision, outcome := range map[string]string{"confirm": "", "deny": "access_denied"} {
 		device := hub.Form(t, "/auth/device", url.Values{"description": {"<b>server-1</b>"}})
@@ -59,7 +59,7 @@ func TestDevice_isConfirmedInABrowserElsewhere(t *testing.T) {
 // What the pages say before the login does not depend on the code. After it, a login is good for one.
 func TestDevice_isLookedAtAfterTheLogin(t *testing.T) {
 	t.Parallel()
-	hub := framework.StartHub(t, kcp, framework.NewRoot(), framework.WithDex(t, dex))
+	hub := kcp.SharedWithDex(t, dex, 1)[0]
 	ready(t, hub, dex.IDToken(t, framework.HubClient, "alice"))
 	known, unknown := hub.Form(t, "/auth/device", url.Values{}).Text("user_code"), "BCDF-GHJK"
 	b := framework.NewBrowser(t, dex.CAFile, hub.CA)
@@ -75,7 +75,7 @@ func TestDevice_isLookedAtAfterTheLogin(t *testing.T) {
 // A browser works with a cookie, at /api and nowhere else, until the person logs out.
 func TestPortal_worksWithACookieUntilTheLogout(t *testing.T) {
 	t.Parallel()
-	hub := framework.StartHub(t, kcp, framework.NewRoot(), framework.WithDex(t, dex))
+	hub := kcp.SharedWithDex(t, dex, 1)[0]
 	ready(t, hub, dex.IDToken(t, framework.HubClient, "alice"))
 	b := framework.NewBrowser(t, dex.CAFile, hub.CA)
 	me := dex.LogIn(t, b, hub.URL+"/auth/login?return_to=/api/users/me", "alice")

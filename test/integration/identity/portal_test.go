@@ -33,7 +33,7 @@ func quiet(t *testing.T, c *framework.Chromium) {
 // reach of scripts and of other sites, and is no credential under /clusters.
 func TestPortal_logsABrowserIn(t *testing.T) {
 	t.Parallel()
-	hub := framework.StartHub(t, kcp, framework.NewRoot(), framework.WithDex(t, dex))
+	hub := kcp.SharedWithDex(t, dex, 1)[0]
 	ready(t, hub, dex.IDToken(t, framework.HubClient, "alice"))
 	c := framework.StartChromium(t, dex.CertFile(), certFile(hub))
 	c.Open(t, hub.URL+"/auth/login?return_to=/version")
@@ -51,7 +51,7 @@ func TestPortal_logsABrowserIn(t *testing.T) {
 // refused, with or without a body, and it ends with its session on every replica.
 func TestCookie_isACredentialOfItsOwnSite(t *testing.T) {
 	t.Parallel()
-	_, hubs := replicas(t, dex, 2)
+	hubs := kcp.SharedWithDex(t, dex, 2)
 	for _, hub := range hubs {
 		ready(t, hub, dex.IDToken(t, framework.HubClient, "alice"))
 	}
@@ -109,7 +109,7 @@ func TestCookie_isACredentialOfItsOwnSite(t *testing.T) {
 // device asks. What the device says about itself is shown as text.
 func TestDevice_isConfirmedInABrowser(t *testing.T) {
 	t.Parallel()
-	hub := framework.StartHub(t, kcp, framework.NewRoot(), framework.WithDex(t, dex))
+	hub := kcp.SharedWithDex(t, dex, 1)[0]
 	ready(t, hub, dex.IDToken(t, framework.HubClient, "carol"))
 	const hostile = `<img src=x onerror=alert(1)>"'&`
 	device := hub.Form(t, "/auth/device", url.Values{"description": {hostile}})

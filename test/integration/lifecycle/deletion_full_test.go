@@ -42,9 +42,8 @@ func (p platform) fill(t testing.TB, cluster string) {
 // watches. The deletion refuses everybody all the same, says what is missing, and goes on.
 func TestO13_WhatHasNoRoomForTheMarkOfKcpIsDeletedAllTheSame(t *testing.T) {
 	t.Parallel()
-	root := framework.NewRoot()
-	hub := framework.StartHub(t, kcp, root)
-	p := newPlatform(t, root)
+	hub := kcp.Shared(t, 1)[0]
+	p := newPlatform(t, hub.Options.RootWorkspace)
 	framework.SignUp(t, hub, "alice", "bob")
 	org := hub.CreateOrg(t, "alice", "ACME")
 	made := hub.CreateWorkspace(t, "alice", org, "dev")
@@ -77,7 +76,7 @@ func TestO13_WhatHasNoRoomForTheMarkOfKcpIsDeletedAllTheSame(t *testing.T) {
 	hub.Do(t, framework.InWorkspace("alice", http.MethodDelete, org, ws, "", nil), http.StatusOK)
 	p.age(t, "", org, ws, over())
 	gone(t, p.Workspaces(p.OrgPath(org)), ws)
-	p.Settles(t, false)
+	p.SettlesIn(t, org, "alice", "bob")
 }
 
 // defineMost makes as many CustomResourceDefinitions as a Workspace can have by default, with the longest
@@ -110,7 +109,7 @@ func defineMost(t testing.TB, cluster string) {
 // O-13: a Workspace with as many definitions as the limit lets in has room for the mark by which kcp ends watches.
 func TestO13_TheFullestWorkspaceIsDeactivated(t *testing.T) {
 	t.Parallel()
-	hub := framework.StartHub(t, kcp, framework.NewRoot())
+	hub := kcp.Shared(t, 1)[0]
 	org := hub.CreateOrg(t, "alice", "ACME")
 	made := hub.CreateWorkspace(t, "alice", org, "dev")
 	ws, cluster := made.Text("uuid"), made.Text("clusterID")

@@ -61,12 +61,19 @@ func (s deletable) shown(hub *framework.Hub, orgLives, wsLives bool) error {
 	return nil
 }
 
-// O-13: a deleted object is hidden at once from everybody, on every hub and on every
-// route. An undelete before the end of the grace period restores all rights. Only those
-// with the right to delete can undelete.
+// O-8, O-13: what is deleted is hidden everywhere and comes back whole. The second part begins with what the first one
+// has undeleted.
 func TestO13_WhatIsDeletedIsHiddenEverywhereAndComesBackWhole(t *testing.T) {
 	t.Parallel()
 	s := newDeletable(t)
+	t.Run("O-13: an Org and a Workspace", s.comeBack)
+	t.Run("O-8: a person", s.personComesBack)
+}
+
+// comeBack is O-13: a deleted object is hidden at once from everybody, on every hub and on every
+// route. An undelete before the end of the grace period restores all rights. Only those
+// with the right to delete can undelete.
+func (s deletable) comeBack(t *testing.T) {
 	hub, other := s.hubs[0], s.hubs[1]
 	_, errOut, err := hub.Kubectl(t, "bob", s.cluster, "create", "configmap", "kept")
 	require.NoError(t, err, errOut)
@@ -153,11 +160,9 @@ func TestO13_WhatIsDeletedIsHiddenEverywhereAndComesBackWhole(t *testing.T) {
 	s.p.Settles(t, true)
 }
 
-// O-8: a soft-deleted User can access only the own account. An undelete restores all
+// personComesBack is O-8: a soft-deleted User can access only the own account. An undelete restores all
 // Memberships and rights.
-func TestO8_ADeletedPersonIsOutOfEverythingAndComesBackWhole(t *testing.T) {
-	t.Parallel()
-	s := newDeletable(t)
+func (s deletable) personComesBack(t *testing.T) {
 	hub, other := s.hubs[0], s.hubs[1]
 	own, _, home := arrived(t, hub, "bob")
 	clusters := []string{s.cluster, home}

@@ -164,14 +164,13 @@ func TestO11_WhatPeopleHaveComesBack(t *testing.T) {
 // then work in it.
 func TestO11_AnOrgWhoseWorkspaceWasDeletedByHandSaysSoAndIsMadeAnew(t *testing.T) {
 	t.Parallel()
-	root := framework.NewRoot()
-	hub := framework.StartHub(t, kcp, root)
-	p := newPlatform(t, root)
-	framework.SignUp(t, hub, "alice", "bob")
-	org := hub.CreateOrg(t, "alice", "ACME")
-	made := hub.CreateWorkspace(t, "alice", org, "dev")
+	hub := kcp.Shared(t, 1)[0]
+	p := newPlatform(t, hub.Options.RootWorkspace)
+	framework.SignUp(t, hub, "carol", "bob")
+	org := hub.CreateOrg(t, "carol", "ACME")
+	made := hub.CreateWorkspace(t, "carol", org, "dev")
 	ws, cluster := made.Text("uuid"), made.Text("clusterID")
-	hub.Do(t, framework.InOrg("alice", http.MethodPost, org, "/members", framework.Adding("bob", "member")), http.StatusCreated)
+	hub.Do(t, framework.InOrg("carol", http.MethodPost, org, "/members", framework.Adding("bob", "member")), http.StatusCreated)
 	// kcp cannot finish the deletion while an object in the workspace has a finalizer.
 	_, err := p.Workspaces(p.OrgPath(org)).Patch(t.Context(), ws, types.JSONPatchType, []byte(`[{"op":"add","path":"/metadata/finalizers/-","value":"example.com/held"}]`), metav1.PatchOptions{})
 	require.NoError(t, err)
@@ -202,15 +201,15 @@ func TestO11_AnOrgWhoseWorkspaceWasDeletedByHandSaysSoAndIsMadeAnew(t *testing.T
 		return err
 	})
 	framework.NowAndThen(t, func() error {
-		a, err := hub.Try(framework.InOrg("alice", http.MethodGet, org, "", nil))
+		a, err := hub.Try(framework.InOrg("carol", http.MethodGet, org, "", nil))
 		if err == nil && a.Text("phase") != "Ready" {
 			err = errors.New(string(a.Raw))
 		}
 		return err
 	})
-	p.Settles(t, false)
+	p.SettlesIn(t, org, "carol", "bob")
 	require.Empty(t, p.WorkspacesOf(t, org))
-	hub.Do(t, framework.InWorkspace("alice", http.MethodGet, org, ws, "", nil), http.StatusForbidden)
-	hub.Do(t, call{As: "alice", Method: http.MethodGet, Path: "/clusters/" + cluster + "/api/v1/namespaces"}, http.StatusForbidden)
-	hub.CreateWorkspace(t, "alice", org, "again")
+	hub.Do(t, framework.InWorkspace("carol", http.MethodGet, org, ws, "", nil), http.StatusForbidden)
+	hub.Do(t, call{As: "carol", Method: http.MethodGet, Path: "/clusters/" + cluster + "/api/v1/namespaces"}, http.StatusForbidden)
+	hub.CreateWorkspace(t, "carol", org, "again")
 }

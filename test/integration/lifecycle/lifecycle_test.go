@@ -51,7 +51,7 @@ func TestSignUp_bringsAnOrgAndAWorkspace(t *testing.T) {
 // restores it without loss.
 func TestO13_AnOrgAndAWorkspaceAreDeletedAndUndeleted(t *testing.T) {
 	t.Parallel()
-	hub := framework.StartHub(t, kcp, framework.NewRoot())
+	hub := kcp.Shared(t, 1)[0]
 	org := hub.CreateOrg(t, "alice", "ACME")
 	ws := hub.CreateWorkspace(t, "alice", org, "dev")
 	cluster := ws.Text("clusterID")

@@ -2,14 +2,17 @@ package lifecycle
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/auth"
 	"github.com/faroshq/kedge-hub/pkg/server"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -31,15 +34,34 @@ func named(t *testing.T, people ...string) (hubs []*framework.Hub, p platform) {
 	return framework.StartHubs(t, kcp, root, 2, func(o *server.Options) { o.TokenFile, o.PersonalOrgs = tokens, false }), newPlatform(t, root)
 }
 
-// Two accounts take the readable name of a third person, and try to take the names that follow
-// from the person's issuer and subject. The third person signs up.
-func TestSignUp_survivesTwoAccountsThatTakeAPersonsNames(t *testing.T) {
+// Accounts that have, or take, one readable name sign up on two hubs.
+func TestSignUp_givesEachAccountANameOfItsOwn(t *testing.T) {
 	t.Parallel()
-	const victim = "mary"
 	names := tenancy.UserNames(auth.StaticIssuer, victim, victim, "")
 	// Another username with the same readable name, and each further name as a username.
 	attackers := append([]string{"Mary"}, names[1:]...)
-	hubs, p := named(t, append(attackers, victim, "nora")...)
+	var crowd []string
+	for bits := range 1 << 5 {
+		name := []byte("polly")
+		for i := range name {
+			if bits&(1<<i) != 0 {
+				name[i] -= 'a' - 'A'
+			}
+		}
+		crowd = append(crowd, string(name))
+	}
+	hubs, p := named(t, slices.Concat(attackers, []string{victim, "nora"}, crowd)...)
+	t.Run("two accounts take a person's names", func(t *testing.T) { p.takesNames(t, hubs, names, attackers) })
+	t.Run("many have one readable name", func(t *testing.T) { p.haveOneName(t, hubs, crowd) })
+}
+
+// victim is a person whose names others take.
+const victim = "mary"
+
+// takesNames has two accounts take the readable name of a third person, and try to take the names that follow
+// from the person's issuer and subject. The third person signs up. Nobody else has done so.
+func (p platform) takesNames(t *testing.T, hubs []*framework.Hub, names, attackers []string) {
+	t.Helper()
 	for i, attacker := range attackers {
 		got := hubs[i%2].Do(t, whoIs(attacker), http.StatusOK).Text("name")
 		if i == 0 {
@@ -59,20 +81,10 @@ func TestSignUp_survivesTwoAccountsThatTakeAPersonsNames(t *testing.T) {
 	require.Len(t, p.AllUsers(t), len(attackers)+2)
 }
 
-// People with one readable name sign up at the same moment on two hubs: one User each.
-func TestSignUp_ofManyWithOneReadableNameMakesOneUserEach(t *testing.T) {
-	t.Parallel()
-	var people []string
-	for bits := range 1 << 5 {
-		name := []byte("polly")
-		for i := range name {
-			if bits&(1<<i) != 0 {
-				name[i] -= 'a' - 'A'
-			}
-		}
-		people = append(people, string(name))
-	}
-	hubs, p := named(t, people...)
+// haveOneName has people with one readable name sign up at the same moment on two hubs: one User each.
+func (p platform) haveOneName(t *testing.T, hubs []*framework.Hub, people []string) {
+	t.Helper()
+	before := p.AllUsers(t)
 	var calls []call
 	for range 4 {
 		for _, name := range people {
@@ -97,6 +109,7 @@ func TestSignUp_ofManyWithOneReadableNameMakesOneUserEach(t *testing.T) {
 	}
 	require.Len(t, owners, len(people))
 	users := p.AllUsers(t)
+	maps.DeleteFunc(users, func(name string, _ v1alpha1.User) bool { _, ok := before[name]; return ok })
 	require.Len(t, users, len(people))
 	for name := range users {
 		require.Equal(t, owners[name], users[name].Spec.Subject)

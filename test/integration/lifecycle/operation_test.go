@@ -158,9 +158,8 @@ func TestOperations_steerEveryReconciledObject(t *testing.T) {
 // removed.
 func TestIgnore_keepsNobodyInWhoIsOut(t *testing.T) {
 	t.Parallel()
-	root := framework.NewRoot()
-	hub := framework.StartHub(t, kcp, root)
-	p := newPlatform(t, root)
+	hub := kcp.Shared(t, 1)[0]
+	p := newPlatform(t, hub.Options.RootWorkspace)
 	framework.SignUp(t, hub, "alice", "bob")
 	org := hub.CreateOrg(t, "alice", "ACME")
 	made := hub.CreateWorkspace(t, "alice", org, "dev")
@@ -193,5 +192,5 @@ func TestIgnore_keepsNobodyInWhoIsOut(t *testing.T) {
 	require.Contains(t, p.WorkspacesOf(t, org), ws)
 	workspace.operate(t, "")
 	gone(t, p.Workspaces(p.OrgPath(org)), ws)
-	p.Settles(t, false)
+	p.SettlesIn(t, org, "alice", "bob")
 }

@@ -17,11 +17,10 @@ import (
 // a soft-deleted Workspace or Org, the hub sets it again.
 func TestO11_WhatShutsTheDeletedComesBack(t *testing.T) {
 	t.Parallel()
-	root := framework.NewRoot()
-	hub := framework.StartHub(t, kcp, root)
-	p, above := newPlatform(t, root), kcp.ShardAdmin(t)
-	org := hub.CreateOrg(t, "alice", "ACME")
-	made := hub.CreateWorkspace(t, "alice", org, "dev")
+	hub := kcp.Shared(t, 1)[0]
+	p, above := newPlatform(t, hub.Options.RootWorkspace), kcp.ShardAdmin(t)
+	org := hub.CreateOrg(t, "dave", "ACME")
+	made := hub.CreateWorkspace(t, "dave", org, "dev")
 	ws, cluster := made.Text("uuid"), made.Text("clusterID")
 	orgs, err := p.Workspaces(p.OrgsPath()).Get(t.Context(), org, metav1.GetOptions{})
 	require.NoError(t, err)
@@ -31,8 +30,8 @@ func TestO11_WhatShutsTheDeletedComesBack(t *testing.T) {
 		remove call
 		shut   []string
 	}{
-		"the Workspace": {framework.InWorkspace("alice", http.MethodDelete, org, ws, "", nil), []string{cluster}},
-		"the Org":       {framework.InOrg("alice", http.MethodDelete, org, "", nil), []string{cluster, orgs.Spec.Cluster}},
+		"the Workspace": {framework.InWorkspace("dave", http.MethodDelete, org, ws, "", nil), []string{cluster}},
+		"the Org":       {framework.InOrg("dave", http.MethodDelete, org, "", nil), []string{cluster, orgs.Spec.Cluster}},
 	} {
 		hub.Do(t, c.remove, http.StatusOK)
 		for _, at := range c.shut {
@@ -52,14 +51,14 @@ func TestO11_WhatShutsTheDeletedComesBack(t *testing.T) {
 				}
 				return framework.Check(lc.Annotations[mark] != "", "%s: %s is open", name, at)
 			})
-			kcp.Refuses(t, "alice", at)
+			kcp.Refuses(t, "dave", at)
 		}
 		undelete := c.remove
 		undelete.Method, undelete.Path = http.MethodPost, c.remove.Path+"/undelete"
 		hub.Do(t, undelete, http.StatusOK)
 		framework.Eventually(t, framework.Long, func() error {
-			return framework.Equal(http.StatusOK, kcp.Straight(t, "alice", cluster, "/api/v1/namespaces"))
+			return framework.Equal(http.StatusOK, kcp.Straight(t, "dave", cluster, "/api/v1/namespaces"))
 		})
 	}
-	p.Settles(t, false)
+	p.SettlesIn(t, org, "dave")
 }

@@ -18,14 +18,13 @@ import (
 // object that is undeleted at the same time.
 func TestO11_WhatIsShutAndNotDeletedIsOpened(t *testing.T) {
 	t.Parallel()
-	root := framework.NewRoot()
-	hub := framework.StartHub(t, kcp, root)
-	p, above := newPlatform(t, root), kcp.ShardAdmin(t)
-	org := hub.CreateOrg(t, "alice", "ACME")
-	cluster := hub.CreateWorkspace(t, "alice", org, "dev").Text("clusterID")
+	hub := kcp.Shared(t, 1)[0]
+	p, above := newPlatform(t, hub.Options.RootWorkspace), kcp.ShardAdmin(t)
+	org := hub.CreateOrg(t, "erin", "ACME")
+	cluster := hub.CreateWorkspace(t, "erin", org, "dev").Text("clusterID")
 	own, err := p.Workspaces(p.OrgsPath()).Get(t.Context(), org, metav1.GetOptions{})
 	require.NoError(t, err)
-	hub.Enters(t, "alice", cluster)
+	hub.Enters(t, "erin", cluster)
 	for name, at := range map[string]string{"the Workspace": cluster, "the Org": own.Spec.Cluster} {
 		held := above.LogicalClusters(above.ClusterURL(at))
 		shut := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}}}`, kcpcorev1alpha1.LogicalClusterInactiveAnnotationKey)
@@ -45,8 +44,8 @@ func TestO11_WhatIsShutAndNotDeletedIsOpened(t *testing.T) {
 		})
 	}
 	framework.Eventually(t, framework.Long, func() error {
-		return framework.Equal(http.StatusOK, kcp.Straight(t, "alice", cluster, "/api/v1/namespaces"))
+		return framework.Equal(http.StatusOK, kcp.Straight(t, "erin", cluster, "/api/v1/namespaces"))
 	})
-	hub.CreateWorkspace(t, "alice", org, "another")
-	p.Settles(t, false)
+	hub.CreateWorkspace(t, "erin", org, "another")
+	p.SettlesIn(t, org, "erin")
 }

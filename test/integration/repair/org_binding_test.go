@@ -30,9 +30,8 @@ const exportKCP = "tenancy.kcp.io"
 // report it and the hub repairs it. Other Orgs are unaffected.
 func TestO11_TheBindingsOfAnOrgComeBack(t *testing.T) {
 	t.Parallel()
-	root := framework.NewRoot()
-	hub := framework.StartHub(t, kcp, root)
-	p := newPlatform(t, root)
+	hub := kcp.Shared(t, 1)[0]
+	p := newPlatform(t, hub.Options.RootWorkspace)
 	framework.SignUp(t, hub, "alice", "bob", "carol")
 	others := newBoundOrg(t, hub, p, "bob", true)
 	for _, c := range []struct {

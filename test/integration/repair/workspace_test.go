@@ -86,17 +86,20 @@ func TestO11_DerivedStateComesBack(t *testing.T) {
 // No controller changes an object with the operation annotation "ignore".
 func TestOrganization_withTheIgnoreAnnotationIsLeftAlone(t *testing.T) {
 	t.Parallel()
-	root := framework.NewRoot()
-	hub := framework.StartHub(t, kcp, root)
+	hub := kcp.Shared(t, 1)[0]
+	orgs := hub.Options.RootWorkspace + ":orgs"
+	const kind, operation = "organizations.tenancy.kedge.faros.sh", "tenancy.kedge.faros.sh/operation="
 	org := hub.CreateOrg(t, "alice", "ACME")
-	_, errOut, err := kcp.Kubectl(t, "", root+":orgs", "annotate", "organizations.tenancy.kedge.faros.sh", org, "tenancy.kedge.faros.sh/operation=ignore")
+	_, errOut, err := kcp.Kubectl(t, "", orgs, "annotate", kind, org, operation+"ignore")
 	require.NoError(t, err, errOut)
-	_, errOut, err = kcp.Kubectl(t, "", root+":orgs", "patch", "organizations.tenancy.kedge.faros.sh", org, "--type=merge", "-p", `{"spec":{"displayName":"Renamed"}}`)
+	_, errOut, err = kcp.Kubectl(t, "", orgs, "patch", kind, org, "--type=merge", "-p", `{"spec":{"displayName":"Renamed"}}`)
 	require.NoError(t, err, errOut)
-	require.NoError(t, kcp.Prints(t, root+":orgs", "get", "organizations.tenancy.kedge.faros.sh", org, "-o", "jsonpath={.metadata.generation} {.status.observedGeneration}", "2 1"))
-	_, errOut, err = kcp.Kubectl(t, "", root+":orgs", "annotate", "--overwrite", "organizations.tenancy.kedge.faros.sh", org, "tenancy.kedge.faros.sh/operation=reconcile")
+	generations := "jsonpath={.metadata.generation} {.status.observedGeneration}"
+	require.NoError(t, kcp.Prints(t, orgs, "get", kind, org, "-o", generations, "2 1"))
+	_, errOut, err = kcp.Kubectl(t, "", orgs, "annotate", "--overwrite", kind, org, operation+"reconcile")
 	require.NoError(t, err, errOut)
 	framework.Eventually(t, framework.Long, func() error {
-		return kcp.Prints(t, root+":orgs", "get", "organizations.tenancy.kedge.faros.sh", org, "-o", `jsonpath={.status.observedGeneration}{.metadata.annotations.tenancy\.kedge\.faros\.sh/operation}`, "2")
+		left := `jsonpath={.status.observedGeneration}{.metadata.annotations.tenancy\.kedge\.faros\.sh/operation}`
+		return kcp.Prints(t, orgs, "get", kind, org, "-o", left, "2")
 	})
 }

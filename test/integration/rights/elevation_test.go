@@ -17,22 +17,16 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// elevation is a Workspace of two hubs in which dave, a member, asks for rights, and bob and erin are admins.
+// elevation is a Workspace, seen by two hubs, in which dave, a member, asks for rights, and bob and erin are admins.
 type elevation struct {
 	hubs             []*framework.Hub
 	p                platform
-	audits           []string
 	org, ws, cluster string
 }
 
-func newElevation(t *testing.T) *elevation {
+func newElevation(t *testing.T, hubs []*framework.Hub) *elevation {
 	t.Helper()
-	root := framework.NewRoot()
-	e := &elevation{p: newPlatform(t, root)}
-	e.hubs = framework.StartHubs(t, kcp, root, 2, func(o *server.Options) {
-		o.AuditLogFile = filepath.Join(t.TempDir(), "audit.jsonl")
-		e.audits = append(e.audits, o.AuditLogFile)
-	})
+	e := &elevation{hubs: hubs, p: newPlatform(t, hubs[0].Options.RootWorkspace)}
 	framework.SignUp(t, e.hubs[0], "alice", "bob", "dave", "erin")
 	e.org = e.hubs[0].CreateOrg(t, "alice", "ACME")
 	made := e.hubs[0].CreateWorkspace(t, "alice", e.org, "prod")
@@ -89,7 +83,8 @@ func (e *elevation) makes(t testing.TB, hub *framework.Hub, name string, sudo bo
 
 // events are those of both hubs.
 func (e *elevation) events(t testing.TB) (all []audit.Event) {
-	for _, file := range e.audits {
+	for _, hub := range e.hubs {
+		file := hub.Options.AuditLogFile
 		if _, err := os.Stat(file); err == nil {
 			all = append(all, framework.AuditEvents(t, file)...)
 		}
@@ -99,7 +94,9 @@ func (e *elevation) events(t testing.TB) (all []audit.Event) {
 
 func TestElevation_worksWithKubectlUntilItIsRevoked(t *testing.T) {
 	t.Parallel()
-	e := newElevation(t)
+	e := newElevation(t, framework.StartHubs(t, kcp, framework.NewRoot(), 2, func(o *server.Options) {
+		o.AuditLogFile = filepath.Join(t.TempDir(), "audit.jsonl")
+	}))
 	for _, hub := range e.hubs {
 		errOut, err := e.makes(t, hub, "early", true)
 		require.True(t, forbidden(t, errOut, err), "before the approval")
@@ -160,7 +157,7 @@ func TestElevation_worksWithKubectlUntilItIsRevoked(t *testing.T) {
 
 func TestElevation_isRefusedFromThoseWhoMayNotDecide(t *testing.T) {
 	t.Parallel()
-	e := newElevation(t)
+	e := newElevation(t, kcp.Shared(t, 2))
 	id := e.asks(t, "admin", "1h", "a migration")
 	e.decides(t, "dave", id, "approve", http.StatusForbidden)
 	// erin's approval is on its way when she is no admin any more.
@@ -186,7 +183,7 @@ func TestElevation_isRefusedFromThoseWhoMayNotDecide(t *testing.T) {
 
 func TestElevation_endsByItself(t *testing.T) {
 	t.Parallel()
-	e := newElevation(t)
+	e := newElevation(t, kcp.Shared(t, 2))
 	id := e.asks(t, "admin", "1m", "a look")
 	a := e.decides(t, "bob", id, "approve", http.StatusOK)
 	ends, err := time.Parse(time.RFC3339, a.Text("endsAt"))

@@ -56,7 +56,7 @@ func TestRoles_followTheAPIsThatAreBound(t *testing.T) {
 	_, errOut, err := kcp.Kubectl(t, strings.ReplaceAll(provider, "GROUP", group), exporter, "apply", "-f", "-")
 	require.NoError(t, err, errOut)
 
-	hub := framework.StartHub(t, kcp, framework.NewRoot())
+	hub := kcp.Shared(t, 1)[0]
 	org := hub.CreateOrg(t, "alice", "ACME")
 	made := hub.CreateWorkspace(t, "alice", org, "dev")
 	ws, cluster := made.Text("uuid"), made.Text("clusterID")

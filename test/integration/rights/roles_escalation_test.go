@@ -42,8 +42,8 @@ type workspaceScene struct {
 
 func newWorkspaceScene(t *testing.T) workspaceScene {
 	t.Helper()
-	root := framework.NewRoot()
-	s := workspaceScene{hub: framework.StartHub(t, kcp, root), p: newPlatform(t, root)}
+	hub := kcp.Shared(t, 1)[0]
+	s := workspaceScene{hub: hub, p: newPlatform(t, hub.Options.RootWorkspace)}
 	s.org = s.hub.CreateOrg(t, "alice", "ACME")
 	made := s.hub.CreateWorkspace(t, "alice", s.org, "dev")
 	s.ws, s.cluster = made.Text("uuid"), made.Text("clusterID")

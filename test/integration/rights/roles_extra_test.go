@@ -40,9 +40,8 @@ func (p platform) roleStatus(t testing.TB, org, name string, applied []string, s
 // when the Membership no longer names it.
 func TestExtraRoles_areBoundOneByOneWhenTheyAreThere(t *testing.T) {
 	t.Parallel()
-	root := framework.NewRoot()
-	hub := framework.StartHub(t, kcp, root)
-	p := newPlatform(t, root)
+	hub := kcp.Shared(t, 1)[0]
+	p := newPlatform(t, hub.Options.RootWorkspace)
 	org := hub.CreateOrg(t, "alice", "ACME")
 	made := hub.CreateWorkspace(t, "alice", org, "dev")
 	ws, cluster := made.Text("uuid"), made.Text("clusterID")
@@ -130,9 +129,8 @@ func TestExtraRoles_areBoundOneByOneWhenTheyAreThere(t *testing.T) {
 // ClusterRoles over REST, and does not bind them if a Membership names them.
 func TestMembership_cannotNameARoleOfThePlatform(t *testing.T) {
 	t.Parallel()
-	root := framework.NewRoot()
-	hub := framework.StartHub(t, kcp, root)
-	p := newPlatform(t, root)
+	hub := kcp.Shared(t, 1)[0]
+	p := newPlatform(t, hub.Options.RootWorkspace)
 	org := hub.CreateOrg(t, "alice", "ACME")
 	made := hub.CreateWorkspace(t, "alice", org, "dev")
 	ws, cluster := made.Text("uuid"), made.Text("clusterID")

@@ -69,9 +69,8 @@ var attempts = []struct {
 // hub agree with this definition.
 func TestRoles_areWhatTheySayAndWhatTheyDo(t *testing.T) {
 	t.Parallel()
-	root := framework.NewRoot()
-	hub := framework.StartHub(t, kcp, root)
-	p := newPlatform(t, root)
+	hub := kcp.Shared(t, 1)[0]
+	p := newPlatform(t, hub.Options.RootWorkspace)
 	org := hub.CreateOrg(t, "alice", "ACME")
 	made := hub.CreateWorkspace(t, "alice", org, "dev")
 	ws, cluster := made.Text("uuid"), made.Text("clusterID")
@@ -152,9 +151,8 @@ func TestRoles_areWhatTheySayAndWhatTheyDo(t *testing.T) {
 // none, they lose this access.
 func TestDefaultAccess_isGivenAndTaken(t *testing.T) {
 	t.Parallel()
-	root := framework.NewRoot()
-	hub := framework.StartHub(t, kcp, root)
-	p := newPlatform(t, root)
+	hub := kcp.Shared(t, 1)[0]
+	p := newPlatform(t, hub.Options.RootWorkspace)
 	org := hub.CreateOrg(t, "alice", "ACME")
 	cluster := hub.CreateWorkspace(t, "alice", org, "dev").Text("clusterID")
 	framework.SignUp(t, hub, "bob", "carol")

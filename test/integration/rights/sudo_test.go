@@ -17,20 +17,18 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// sudoScene is one hub with two Workspaces in alice's Org. In both, carol is a member with
+// sudoScene is two Workspaces in an Org of alice. In both, carol is a member with
 // sudo, dave a member, and bob an admin. Grace is an admin of the Org.
 type sudoScene struct {
 	hub         *framework.Hub
 	p           platform
-	org, audit  string
+	org         string
 	ws, cluster [2]string
 }
 
-func newSudoScene(t *testing.T) *sudoScene {
+func newSudoScene(t *testing.T, hub *framework.Hub) *sudoScene {
 	t.Helper()
-	root := framework.NewRoot()
-	s := &sudoScene{audit: filepath.Join(t.TempDir(), "audit.jsonl"), p: newPlatform(t, root)}
-	s.hub = framework.StartHub(t, kcp, root, func(o *server.Options) { o.AuditLogFile = s.audit })
+	s := &sudoScene{hub: hub, p: newPlatform(t, hub.Options.RootWorkspace)}
 	s.org = s.hub.CreateOrg(t, "alice", "ACME")
 	framework.SignUp(t, s.hub, "bob", "carol", "dave", "erin", "grace")
 	s.hub.Do(t, framework.InOrg("alice", http.MethodPost, s.org, "/members", framework.Adding("grace", "admin")), http.StatusCreated)
@@ -62,7 +60,7 @@ func (s *sudoScene) write(as string, i int, header http.Header) call {
 func (s *sudoScene) audited(t *testing.T) []string {
 	t.Helper()
 	var found []string
-	for _, e := range framework.AuditEvents(t, s.audit) {
+	for _, e := range framework.AuditEvents(t, s.hub.Options.AuditLogFile) {
 		if e.Facts != nil && e.Facts.Elevated {
 			found = append(found, e.Actor.User+" "+string(e.Stage)+" "+e.Action+" "+e.Workspace)
 		}
@@ -73,7 +71,7 @@ func (s *sudoScene) audited(t *testing.T) []string {
 // Sudo elevates one kubectl request to the admin's role.
 func TestSudo_elevatesOneRequestOnly(t *testing.T) {
 	t.Parallel()
-	s := newSudoScene(t)
+	s := newSudoScene(t, kcp.Shared(t, 1)[0])
 	carol := func(args ...string) (string, error) {
 		_, errOut, err := s.hub.Kubectl(t, "carol", s.cluster[0], args...)
 		return errOut, err
@@ -115,7 +113,8 @@ func TestSudo_elevatesOneRequestOnly(t *testing.T) {
 // The audit log has an entry for every elevated request, and for no other request.
 func TestSudo_isInTheAuditLog(t *testing.T) {
 	t.Parallel()
-	s := newSudoScene(t)
+	file := filepath.Join(t.TempDir(), "audit.jsonl")
+	s := newSudoScene(t, framework.StartHub(t, kcp, framework.NewRoot(), func(o *server.Options) { o.AuditLogFile = file }))
 	rightful := framework.Impersonating("carol", s.group(0))
 	for range 3 {
 		s.hub.Do(t, s.write("carol", 0, rightful), http.StatusCreated)
@@ -134,7 +133,7 @@ func TestSudo_isInTheAuditLog(t *testing.T) {
 		got := s.audited(t)
 		return framework.Check(slices.Equal(want, got), "%v, wanted %v", got, want)
 	})
-	raw := framework.AuditText(t, s.audit)
+	raw := framework.AuditText(t, s.hub.Options.AuditLogFile)
 	require.NotContains(t, string(raw), framework.Token("carol"))
 }
 
@@ -142,7 +141,7 @@ func TestSudo_isInTheAuditLog(t *testing.T) {
 // control of each. The unit tests of the proxy cover more forms.
 func TestSudo_isRefusedInEveryOtherForm(t *testing.T) {
 	t.Parallel()
-	s := newSudoScene(t)
+	s := newSudoScene(t, kcp.Shared(t, 1)[0])
 	group, other := s.group(0), s.group(1)
 	rightful := framework.Impersonating("carol", group)
 	with := func(name string, values ...string) http.Header {
@@ -217,7 +216,7 @@ func TestSudo_isRefusedInEveryOtherForm(t *testing.T) {
 // Sudo elevates requests to clusters only. No form of it elevates a REST request.
 func TestSudo_elevatesNothingOverREST(t *testing.T) {
 	t.Parallel()
-	s := newSudoScene(t)
+	s := newSudoScene(t, kcp.Shared(t, 1)[0])
 	for _, header := range []http.Header{framework.Impersonating("carol", s.group(0)), framework.Impersonating("alice"), framework.Impersonating("carol", "system:masters")} {
 		for _, c := range []call{
 			framework.InWorkspace("carol", http.MethodPatch, s.org, s.ws[0], "", `{"displayName":"Carol's"}`),
@@ -241,7 +240,7 @@ func TestSudo_elevatesNothingOverREST(t *testing.T) {
 // stays.
 func TestSudo_isGoneWhenItIsTaken(t *testing.T) {
 	t.Parallel()
-	s := newSudoScene(t)
+	s := newSudoScene(t, kcp.Shared(t, 1)[0])
 	sudo := func(who string, on bool) {
 		t.Helper()
 		s.hub.Do(t, framework.InWorkspace("alice", http.MethodPatch, s.org, s.ws[0], "/members/"+who, map[string]bool{"sudo": on}), http.StatusOK)
@@ -283,7 +282,7 @@ func TestSudo_isGoneWhenItIsTaken(t *testing.T) {
 // RBAC in kcp enforces the same rules on requests that do not pass through the hub.
 func TestSudo_isForOneselfOnlyInKCP(t *testing.T) {
 	t.Parallel()
-	s := newSudoScene(t)
+	s := newSudoScene(t, kcp.Shared(t, 1)[0])
 	config, err := clientcmd.BuildConfigFromFlags("", kcp.Kubeconfig)
 	require.NoError(t, err)
 	base, _, _ := strings.Cut(config.Host, "/clusters/")

@@ -119,9 +119,8 @@ func rightsFollow(t *testing.T, hubs []*framework.Hub, cluster, resource, group 
 
 func TestRoles_followTheDefinitionsThatTenantsMake(t *testing.T) {
 	t.Parallel()
-	root := framework.NewRoot()
-	hubs := framework.StartHubs(t, kcp, root, 2)
-	p := newPlatform(t, root)
+	hubs := kcp.Shared(t, 2)
+	p := newPlatform(t, hubs[0].Options.RootWorkspace)
 	org, cluster := crdScene(t, hubs[0])
 	sibling := hubs[0].CreateWorkspace(t, "alice", org, "sibling").Text("clusterID")
 	foreign := hubs[0].CreateWorkspace(t, "erin", hubs[0].CreateOrg(t, "erin", "Other"), "other").Text("clusterID")
@@ -209,7 +208,7 @@ func TestRoles_followTheDefinitionsThatTenantsMake(t *testing.T) {
 // not add rules for them.
 func TestDefinition_inAnothersGroupGivesNoRight(t *testing.T) {
 	t.Parallel()
-	hub := framework.StartHub(t, kcp, framework.NewRoot())
+	hub := kcp.Shared(t, 1)[0]
 	_, cluster := crdScene(t, hub)
 	var groups metav1.APIGroupList
 	require.NoError(t, json.Unmarshal(hub.Do(t, call{As: "bob", Method: http.MethodGet, Path: "/clusters/" + cluster + "/apis"}, http.StatusOK).Raw, &groups))

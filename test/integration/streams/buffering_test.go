@@ -15,7 +15,7 @@ import (
 
 func TestWatch_isNotBuffered(t *testing.T) {
 	t.Parallel()
-	hub := framework.StartHub(t, kcp, framework.NewRoot())
+	hub := kcp.Shared(t, 1)[0]
 	org := hub.CreateOrg(t, "alice", "ACME")
 	cluster := hub.CreateWorkspace(t, "alice", org, "platform").Text("clusterID")
 	request, err := http.NewRequest(http.MethodGet, hub.URL+"/clusters/"+cluster+"/api/v1/namespaces/default/configmaps?watch=true", http.NoBody)

@@ -81,7 +81,7 @@ func (x exchange) send(t *testing.T, client *http.Client, base, token string) *h
 // The hub passes on every header that a real kcp sends, and adds its own.
 func TestAnswers_haveTheHeadersOfKCP(t *testing.T) {
 	t.Parallel()
-	hub := framework.StartHub(t, kcp, framework.NewRoot())
+	hub := kcp.Shared(t, 1)[0]
 	org := hub.CreateOrg(t, "alice", "ACME")
 	cluster := hub.CreateWorkspace(t, "alice", org, "platform").Text("clusterID")
 	hub.Enters(t, "alice", cluster)

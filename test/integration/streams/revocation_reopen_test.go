@@ -54,7 +54,7 @@ func (w *reopened) run(ctx context.Context, client *http.Client, request *http.R
 // cut, before the binding in kcp is removed. The gate still admits them with the lower role.
 func TestRevocation_cutsAWatchReopenedMeanwhile(t *testing.T) {
 	t.Parallel()
-	hub := framework.StartHub(t, kcp, framework.NewRoot())
+	hub := kcp.Shared(t, 1)[0]
 	org := hub.CreateOrg(t, "alice", "ACME")
 	made := hub.CreateWorkspace(t, "alice", org, "dev")
 	ws, cluster := made.Text("uuid"), made.Text("clusterID")

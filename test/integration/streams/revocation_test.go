@@ -1,7 +1,7 @@
 package streams
 
 import (
-	"fmt"
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -65,14 +65,18 @@ type ending struct {
 	begin, end func(t testing.TB, s *cutScene)
 	// left are the ClusterRoles that the person has afterwards.
 	left []string
-	// user is bob if empty; everywhere means that all rights of the user end.
-	user       string
+	// users are the person in the run with one hub and the one in that with two, or empty for bob;
+	// everywhere means that all rights of the user end.
+	users      [2]string
 	everywhere bool
 	// elevated means that sudo ends.
 	elevated bool
 	// frozen means that the Workspace is deactivated.
 	frozen bool
 }
+
+// person is the user of the ending in the run with these hubs.
+func (e ending) person(hubs []*framework.Hub) string { return cmp.Or(e.users[len(hubs)-1], "bob") }
 
 // endings are the ways in which a right ends or is reduced.
 var endings = []ending{
@@ -165,65 +169,76 @@ var endings = []ending{
 		frozen: true,
 	},
 	{
-		name: "the person was deleted", user: "carol", everywhere: true,
+		name: "the person was deleted", users: [2]string{"carol", "erin"}, everywhere: true,
 		begin: func(t testing.TB, s *cutScene) { s.join(t, "admin") },
 		end: func(t testing.TB, s *cutScene) {
 			s.hubs[0].Do(t, call{As: s.user, Method: http.MethodDelete, Path: "/api/users/me"}, http.StatusAccepted)
 		},
 	},
 	{
-		name: "the person was rejected", user: "dave", everywhere: true,
+		name: "the person was rejected", users: [2]string{"dave", "frank"}, everywhere: true,
 		begin: func(t testing.TB, s *cutScene) { s.join(t, "admin") },
 		end: func(t testing.TB, s *cutScene) {
-			s.hubs[0].Do(t, call{As: "heidi", Method: http.MethodPatch, Path: "/api/admin/users/dave", Body: `{"registration":"Rejected"}`}, http.StatusOK)
+			s.hubs[0].Do(t, framework.Registering(s.user, "Rejected"), http.StatusOK)
 		},
 	},
 }
 
 // When a right ends, the bindings are removed, the next request is refused and every stream that
 // depends on it is cut, on every replica. No event after the end is delivered. Streams of others,
-// and of the person elsewhere, stay open.
+// and of the person elsewhere, stay open. A second hub starts when one hub has cut all.
 func TestRevocation_cutsStreamsOnEveryReplica(t *testing.T) {
 	t.Parallel()
-	for replicas := 1; replicas <= 2; replicas++ {
-		t.Run(fmt.Sprintf("hubs: %d", replicas), func(t *testing.T) {
-			t.Parallel()
-			root := framework.NewRoot()
-			hubs := framework.StartHubs(t, kcp, root, replicas, framework.WithAdmin, func(o *server.Options) { o.DefaultOrgQuota = 100 })
-			p := kcp.Platform(t, root)
-			framework.SignUp(t, hubs[0], "alice", "bob", "carol", "dave", "heidi")
-			org := hubs[0].CreateOrg(t, "heidi", "Elsewhere")
-			made := hubs[0].CreateWorkspace(t, "heidi", org, "elsewhere")
-			for _, user := range []string{"bob", "carol", "dave"} {
-				hubs[0].Do(t, framework.InWorkspace("heidi", http.MethodPost, org, made.Text("uuid"), "/members", framework.Adding(user, "member")), http.StatusCreated)
-			}
-			var cut atomic.Int64
-			t.Run("when", func(t *testing.T) {
-				for _, e := range endings {
-					t.Run(e.name, func(t *testing.T) {
-						t.Parallel()
-						user := e.user
-						if user == "" {
-							user = "bob"
-						}
-						s := &cutScene{hubs: hubs, p: p, user: user, elsewhere: made.Text("clusterID")}
-						s.org = hubs[0].CreateOrg(t, "alice", "ACME")
-						made := hubs[0].CreateWorkspace(t, "alice", s.org, "dev")
-						s.ws, s.cluster = made.Text("uuid"), made.Text("clusterID")
-						e.begin(t, s)
-						cut.Add(int64(s.endsStreams(t, e)))
-					})
-				}
+	root := framework.NewRoot()
+	p := kcp.Platform(t, root)
+	options := []func(*server.Options){framework.WithAdmin, func(o *server.Options) { o.DefaultOrgQuota = 100 }}
+	hubs := framework.StartHubs(t, kcp, root, 1, options...)
+	framework.SignUp(t, hubs[0], "alice", "bob", "carol", "dave", "erin", "frank", "heidi")
+	t.Run("hubs: 1", func(t *testing.T) { endsAll(t, hubs, p) })
+	hubs = append(hubs, framework.StartHub(t, kcp, root, options...))
+	t.Run("hubs: 2", func(t *testing.T) { endsAll(t, hubs, p) })
+}
+
+// endsAll ends rights in each way.
+func endsAll(t *testing.T, hubs []*framework.Hub, p framework.Platform) {
+	t.Helper()
+	org := hubs[0].CreateOrg(t, "heidi", "Elsewhere")
+	elsewhere := hubs[0].CreateWorkspace(t, "heidi", org, "elsewhere")
+	people := map[string]bool{}
+	for _, e := range endings {
+		people[e.person(hubs)] = true
+	}
+	for user := range people {
+		body := framework.Adding(user, "member")
+		add := framework.InWorkspace("heidi", http.MethodPost, org, elsewhere.Text("uuid"), "/members", body)
+		hubs[0].Do(t, add, http.StatusCreated)
+	}
+	var cut atomic.Int64
+	before := make([]float64, len(hubs))
+	for i, hub := range hubs {
+		before[i] = metric(t, hub, "kedge_proxy_revocation_seconds_count")
+	}
+	t.Run("when", func(t *testing.T) {
+		for _, e := range endings {
+			t.Run(e.name, func(t *testing.T) {
+				t.Parallel()
+				s := &cutScene{hubs: hubs, p: p, user: e.person(hubs), elsewhere: elsewhere.Text("clusterID")}
+				s.org = hubs[0].CreateOrg(t, "alice", "ACME")
+				made := hubs[0].CreateWorkspace(t, "alice", s.org, "dev")
+				s.ws, s.cluster = made.Text("uuid"), made.Text("clusterID")
+				e.begin(t, s)
+				cut.Add(int64(s.endsStreams(t, e)))
 			})
-			for _, hub := range hubs {
-				framework.Eventually(t, framework.Long, func() error {
-					count := metric(t, hub, "kedge_proxy_revocation_seconds_count")
-					return framework.Check(count >= float64(cut.Load()), "%v of %d cuts are counted", count, cut.Load())
-				})
-				count, sum := metric(t, hub, "kedge_proxy_revocation_seconds_count"), metric(t, hub, "kedge_proxy_revocation_seconds_sum")
-				t.Logf("%s: %v streams were cut, %.1f ms after the hub learned of it", hub.URL, count, 1000*sum/count)
-			}
+		}
+	})
+	for i, hub := range hubs {
+		framework.Eventually(t, framework.Long, func() error {
+			count := metric(t, hub, "kedge_proxy_revocation_seconds_count") - before[i]
+			return framework.Check(count >= float64(cut.Load()), "%v of %d cuts are counted", count, cut.Load())
 		})
+		count := metric(t, hub, "kedge_proxy_revocation_seconds_count")
+		sum := metric(t, hub, "kedge_proxy_revocation_seconds_sum")
+		t.Logf("%s: %v streams were cut, %.1f ms after the hub learned of it", hub.URL, count, 1000*sum/count)
 	}
 }
 

@@ -12,6 +12,18 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
+// rowsIn lists the rows of a person's index that are about an Org, as the hub shows them.
+func rowsIn(t testing.TB, hub *framework.Hub, as, org string) (rows []map[string]any) {
+	t.Helper()
+	me := hub.Do(t, call{As: as, Method: http.MethodGet, Path: "/api/users/me/memberships"}, http.StatusOK)
+	for _, item := range me.JSON["items"].([]any) {
+		if row := item.(map[string]any); row["orgUUID"] == org {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
 // kcpCalls returns the number of requests from the hub to kcp, without health probes.
 func kcpCalls(t testing.TB, hub *framework.Hub) int {
 	t.Helper()

@@ -13,7 +13,7 @@ import (
 
 func TestPerson_createsAnOrgAndWorksInAWorkspaceWithKubectl(t *testing.T) {
 	t.Parallel()
-	hub := framework.StartHub(t, kcp, framework.NewRoot())
+	hub := kcp.Shared(t, 1)[0]
 	org := hub.CreateOrg(t, "alice", "ACME")
 	ws := hub.CreateWorkspace(t, "alice", org, "platform")
 	cluster := ws.Text("clusterID")
@@ -29,18 +29,17 @@ func TestPerson_createsAnOrgAndWorksInAWorkspaceWithKubectl(t *testing.T) {
 	require.NoError(t, err, errOut)
 	require.Equal(t, "b", out)
 
-	me := hub.Do(t, call{As: "alice", Method: http.MethodGet, Path: "/api/users/me/memberships"}, http.StatusOK)
-	rows := me.JSON["items"].([]any)
+	rows := rowsIn(t, hub, "alice", org)
 	require.Len(t, rows, 2)
-	require.Equal(t, "alice", rows[0].(map[string]any)["orgFirstAdmin"])
-	require.Equal(t, cluster, rows[1].(map[string]any)["clusterID"])
+	require.Equal(t, "alice", rows[0]["orgFirstAdmin"])
+	require.Equal(t, cluster, rows[1]["clusterID"])
 }
 
 // O-1: a rename changes no UUID and no cluster, and the index has the new name within a
 // second.
 func TestO1_RenamingMovesNothingAndShowsInTheIndex(t *testing.T) {
 	t.Parallel()
-	hub := framework.StartHub(t, kcp, framework.NewRoot())
+	hub := kcp.Shared(t, 1)[0]
 	org := hub.CreateOrg(t, "alice", "Before")
 	ws := hub.CreateWorkspace(t, "alice", org, "before")
 	uuid := ws.Text("uuid")
@@ -50,11 +49,11 @@ func TestO1_RenamingMovesNothingAndShowsInTheIndex(t *testing.T) {
 	moved := hub.Do(t, call{As: "alice", Method: http.MethodPatch, Path: path, Org: org, Workspace: uuid, Body: `{"displayName":"after"}`}, http.StatusOK)
 	require.Equal(t, ws.Text("clusterID"), moved.Text("clusterID"))
 	// On the same hub the rename is visible at once (read your writes).
-	rows := hub.Do(t, call{As: "alice", Method: http.MethodGet, Path: "/api/users/me/memberships"}, http.StatusOK).JSON["items"].([]any)
+	rows := rowsIn(t, hub, "alice", org)
 	for _, row := range rows {
-		require.Equal(t, "After", row.(map[string]any)["orgDisplayName"])
+		require.Equal(t, "After", row["orgDisplayName"])
 	}
-	require.Equal(t, "after", rows[1].(map[string]any)["workspaceDisplayName"])
+	require.Equal(t, "after", rows[1]["workspaceDisplayName"])
 	require.Equal(t, "after", hub.Do(t, call{As: "alice", Method: http.MethodGet, Path: path, Org: org, Workspace: uuid}, http.StatusOK).Text("displayName"))
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"testing"
@@ -26,9 +27,8 @@ const visible = time.Second
 // within a second, on every hub.
 func TestO1_ARenameIsInEverybodysIndexWithinASecond(t *testing.T) {
 	t.Parallel()
-	root := framework.NewRoot()
-	hubs := framework.StartHubs(t, kcp, root, 2)
-	p := newPlatform(t, root)
+	hubs := kcp.Shared(t, 2)
+	p := newPlatform(t, hubs[0].Options.RootWorkspace)
 	org := hubs[0].CreateOrg(t, "alice", "Before")
 	made := hubs[0].CreateWorkspace(t, "alice", org, "before")
 	ws := made.Text("uuid")
@@ -44,6 +44,7 @@ func TestO1_ARenameIsInEverybodysIndexWithinASecond(t *testing.T) {
 			if err != nil {
 				return err
 			}
+			maps.DeleteFunc(rows, func(_ string, e v1alpha1.MembershipIndexEntry) bool { return e.OrgUUID != org })
 			if e := rows[org+"/"]; len(rows) != 2 || e.OrgDisplayName != orgName {
 				return fmt.Errorf("%s has the Org as %q", user, e.OrgDisplayName)
 			}
@@ -58,7 +59,11 @@ func TestO1_ARenameIsInEverybodysIndexWithinASecond(t *testing.T) {
 			}
 			items, _ := a.JSON["items"].([]any)
 			for _, item := range items {
-				if e := item.(map[string]any); e["orgDisplayName"] != orgName || e["workspaceDisplayName"] != nil && e["workspaceDisplayName"] != wsName {
+				e := item.(map[string]any)
+				if e["orgUUID"] != org {
+					continue
+				}
+				if e["orgDisplayName"] != orgName || e["workspaceDisplayName"] != nil && e["workspaceDisplayName"] != wsName {
 					return fmt.Errorf("a hub shows %v", e)
 				}
 			}

@@ -21,9 +21,8 @@ import (
 // before the one of the Org.
 func TestO9_ARemovalNamesTheWorkspacesThatStandAgainstIt(t *testing.T) {
 	t.Parallel()
-	root := framework.NewRoot()
-	hub := framework.StartHub(t, kcp, root)
-	p := newPlatform(t, root)
+	hub := kcp.Shared(t, 1)[0]
+	p := newPlatform(t, hub.Options.RootWorkspace)
 	org := hub.CreateOrg(t, "alice", "ACME")
 	clusters, names := map[string]string{}, map[string]string{}
 	for _, name := range []string{"one", "two"} {
@@ -272,9 +271,8 @@ func TestO9_ADecisionIsCarriedOutByTheNextHub(t *testing.T) {
 // removal is pending.
 func TestO9_AMemberWhoIsBeingRemovedIsNotAddedByAnAnswer(t *testing.T) {
 	t.Parallel()
-	root := framework.NewRoot()
-	hub := framework.StartHub(t, kcp, root)
-	p := newPlatform(t, root)
+	hub := kcp.Shared(t, 1)[0]
+	p := newPlatform(t, hub.Options.RootWorkspace)
 	org := hub.CreateOrg(t, "alice", "ACME")
 	framework.SignUp(t, hub, "bob")
 	add := framework.InOrg("alice", http.MethodPost, org, "/members", framework.Adding("bob", "member"))

@@ -14,9 +14,8 @@ import (
 // at once.
 func TestO12_MembersOfAnOrg(t *testing.T) {
 	t.Parallel()
-	root := framework.NewRoot()
-	hub := framework.StartHub(t, kcp, root)
-	p := newPlatform(t, root)
+	hub := kcp.Shared(t, 1)[0]
+	p := newPlatform(t, hub.Options.RootWorkspace)
 	org := hub.CreateOrg(t, "alice", "ACME")
 	ws := hub.CreateWorkspace(t, "alice", org, "platform")
 	cluster := ws.Text("clusterID")

@@ -13,7 +13,7 @@ import (
 // the next request.
 func TestO7_OnlyAdminsSayWhoMayCreate(t *testing.T) {
 	t.Parallel()
-	hub := framework.StartHub(t, kcp, framework.NewRoot())
+	hub := kcp.Shared(t, 1)[0]
 	org := hub.CreateOrg(t, "alice", "ACME")
 	own := hub.CreateWorkspace(t, "alice", org, "own").Text("uuid")
 	framework.SignUp(t, hub, "bob", "dave")
@@ -64,9 +64,8 @@ func TestO7_OnlyAdminsSayWhoMayCreate(t *testing.T) {
 // together.
 func TestO15_AnOrgAdminIsAdminInItsWorkspacesAndNotTheReverse(t *testing.T) {
 	t.Parallel()
-	root := framework.NewRoot()
-	hub := framework.StartHub(t, kcp, root)
-	p := newPlatform(t, root)
+	hub := kcp.Shared(t, 1)[0]
+	p := newPlatform(t, hub.Options.RootWorkspace)
 	org := hub.CreateOrg(t, "alice", "ACME")
 	made := hub.CreateWorkspace(t, "alice", org, "platform")
 	ws, cluster := made.Text("uuid"), made.Text("clusterID")
