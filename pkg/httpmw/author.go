@@ -104,19 +104,18 @@ func (a Author) Judge(ctx context.Context, o *v1alpha1.Organization) error {
 // JudgeUntil is Judge for a grant that is carried out later. It also returns the time at which the
 // author's right ends, or nil: the grant must not be carried out from then on.
 func (a Author) JudgeUntil(ctx context.Context, o *v1alpha1.Organization) (*metav1.Time, error) {
-	until, _, err := a.JudgeMaker(ctx, o)
-	return until, err
+	s, err := a.JudgeStanding(ctx, o)
+	return s.Until, err
 }
 
-// JudgeMaker is JudgeUntil for the maker of a Workspace. It also returns the source of their right in the Organization
-// where a group of the identity provider alone gives it.
-func (a Author) JudgeMaker(ctx context.Context, o *v1alpha1.Organization) (until *metav1.Time, byGroup string, err error) {
+// JudgeStanding is Judge for a grant that depends on what entitles the author. A bot's is empty.
+func (a Author) JudgeStanding(ctx context.Context, o *v1alpha1.Organization) (s tenancy.Standing, err error) {
 	if err := a.caller.Valid(); err != nil {
-		return nil, "", err
+		return s, err
 	}
 	if a.caller.Bot != nil {
 		// A bot grants with its own credential only, which kcp judges.
-		return nil, "", nil
+		return s, nil
 	}
 	var inOrg, inWorkspace *v1alpha1.Membership
 	reads, ctx := errgroup.WithContext(ctx)
@@ -131,13 +130,13 @@ func (a Author) JudgeMaker(ctx context.Context, o *v1alpha1.Organization) (until
 		})
 	}
 	if err := reads.Wait(); err != nil {
-		return nil, "", err
+		return s, err
 	}
 	now := a.rights.Clock.Now()
 	if err := a.may(a.scope.At(o, inOrg, inWorkspace, now)); err != nil {
-		return nil, "", err
+		return s, err
 	}
-	return a.scope.EndOf(o, inOrg, inWorkspace, a.may), a.scope.ByGroupAlone(o, inOrg, now, a.may), nil
+	return a.scope.StandingOf(o, inOrg, inWorkspace, now, a.may), nil
 }
 
 // JudgeNow is Judge for the Organization as kcp has it.

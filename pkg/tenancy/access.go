@@ -69,6 +69,25 @@ func (s Scope) At(o *v1alpha1.Organization, inOrg, inWorkspace *v1alpha1.Members
 	return s
 }
 
+// Standing is what entitles the author of a grant.
+type Standing struct {
+	// Until is when their right ends by time, or nil: what they grant must not be carried out from then on.
+	Until *metav1.Time
+	// ByGroup is the source of their right in the Organization where a group of the identity provider alone gives it,
+	// or empty.
+	ByGroup string
+	// Lent is true if nothing that was given by hand suffices: the right is that of a request or a group, and ends with it.
+	Lent bool
+}
+
+// StandingOf returns what entitles the caller, who satisfies the rule may now.
+func (s Scope) StandingOf(o *v1alpha1.Organization, inOrg, inWorkspace *v1alpha1.Membership, now time.Time, may func(Scope) error) Standing {
+	return Standing{
+		Until: s.EndOf(o, inOrg, inWorkspace, may), ByGroup: s.ByGroupAlone(o, inOrg, now, may),
+		Lent: may(s.At(o, byHandAlone(inOrg), byHandAlone(inWorkspace), now)) != nil,
+	}
+}
+
 // EndOf returns when the rule may, which the caller satisfies now, ceases to hold by time, or nil.
 func (s Scope) EndOf(o *v1alpha1.Organization, inOrg, inWorkspace *v1alpha1.Membership, may func(Scope) error) *metav1.Time {
 	var ends []*metav1.Time

@@ -32,8 +32,8 @@ type Ending struct {
 	Role v1alpha1.Role
 	// Expiry is the end after the change. With nil it stays as it is.
 	Expiry *Expiry
-	// ValidUntil is the end of the rights of the User in By, or nil.
-	ValidUntil *metav1.Time
+	// Author is what entitles the User in By.
+	Author Standing
 	// Cascade removes the Memberships in Workspaces of the Organization too.
 	Cascade bool
 	At      metav1.MicroTime
@@ -101,10 +101,10 @@ func DecideEnding(o *v1alpha1.Organization, memberships []*v1alpha1.Membership, 
 			return nil, nil
 		}
 		if !ReducesMembership(m, c) {
-			if err := outlasts(c, e.ValidUntil); err != nil && e.By == e.User {
+			if err := outlasts(c, e.Author); err != nil && e.By == e.User {
 				return nil, err
 			}
-			c.ValidUntil = e.ValidUntil
+			c.ValidUntil = e.Author.Until
 		}
 	}
 	changes := without(o.Spec.MembershipChanges, e.User, "")

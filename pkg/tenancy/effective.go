@@ -136,6 +136,16 @@ func withoutGroups(m *v1alpha1.Membership) *v1alpha1.Membership {
 	return c
 }
 
+// byHandAlone returns a Membership without the parts that requests and groups give.
+func byHandAlone(m *v1alpha1.Membership) *v1alpha1.Membership {
+	if m == nil || len(m.Spec.Extra) == 0 {
+		return m
+	}
+	c, hand := m.DeepCopy(), HandOf(m)
+	c.Spec.Role, c.Spec.Sudo, c.Spec.ExpiresAt, c.Spec.Extra = hand.Role, hand.Sudo, hand.ExpiresAt, nil
+	return c
+}
+
 // partByGroup reports whether a group gives a part of a Membership.
 func partByGroup(x v1alpha1.MembershipExtra) bool {
 	_, group := GroupOf(x.Source)

@@ -123,7 +123,7 @@ func TestDecideEdit_ofAnEnd(t *testing.T) {
 	end, author := noon(), metav1.NewTime(noon().Add(time.Hour))
 	o := tenancy.NewOrganization("o", "O", "alice")
 	held := until(in("bob", "w", member), end)
-	edit := tenancy.MemberEdit{User: "bob", Workspace: "w", By: "alice", ValidUntil: &author}
+	edit := tenancy.MemberEdit{User: "bob", Workspace: "w", By: "alice", Author: tenancy.Standing{Until: &author}}
 
 	edit.Expiry = &tenancy.Expiry{}
 	changes, err := tenancy.DecideEdit(o, &held, edit)

@@ -341,22 +341,24 @@ func TestByGroupAlone_namesTheGroup(t *testing.T) {
 func TestEdit_nobodyProlongsTheirOwnRight(t *testing.T) {
 	t.Parallel()
 	o := &v1alpha1.Organization{}
-	edit := tenancy.MemberEdit{User: "bob", By: "bob", Add: true, Role: v1alpha1.RoleAdmin, ValidUntil: endIn(time.Hour), At: metav1.NewMicroTime(partsNow)}
-	held := inOrgByGroup(endIn(time.Hour))
-	_, err := tenancy.DecideEdit(o, held, edit)
-	require.True(t, errs.Is(err, errs.Forbidden))
+	edit := tenancy.MemberEdit{
+		User: "bob", By: "bob", Workspace: partWorkspace, Add: true, Role: v1alpha1.RoleAdmin, Author: tenancy.Standing{Until: endIn(time.Hour)},
+		At: metav1.NewMicroTime(partsNow),
+	}
+	_, err := tenancy.DecideEdit(o, nil, edit)
+	requireCause(t, err, tenancy.CauseOwnRight)
 	edit.Expiry = &tenancy.Expiry{At: endIn(time.Hour)}
-	_, err = tenancy.DecideEdit(o, held, edit)
+	_, err = tenancy.DecideEdit(o, nil, edit)
 	require.NoError(t, err, "for as long as the right lasts")
 	edit.Expiry, edit.By = nil, "alice"
-	_, err = tenancy.DecideEdit(o, held, edit)
+	_, err = tenancy.DecideEdit(o, nil, edit)
 	require.NoError(t, err, "another admin may")
 
 	admin := tenancy.NewMembership("bob", "", v1alpha1.RoleAdmin)
 	admin.Spec.ExpiresAt = endIn(time.Hour)
 	other := tenancy.NewMembership("alice", "", v1alpha1.RoleAdmin)
 	ending := tenancy.Ending{
-		User: "bob", By: "bob", Expiry: &tenancy.Expiry{At: endIn(2 * time.Hour)}, ValidUntil: endIn(time.Hour), At: metav1.NewMicroTime(partsNow),
+		User: "bob", By: "bob", Expiry: &tenancy.Expiry{At: endIn(2 * time.Hour)}, Author: tenancy.Standing{Until: endIn(time.Hour)}, At: metav1.NewMicroTime(partsNow),
 	}
 	active := func(string) bool { return true }
 	_, err = tenancy.DecideEnding(o, []*v1alpha1.Membership{admin, other}, ending, active, nil)

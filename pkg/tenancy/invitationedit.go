@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 )
@@ -108,10 +106,10 @@ func DecideAnswer(o *v1alpha1.Organization, held *v1alpha1.Invitation, c v1alpha
 // DecideAcceptance returns spec.invitationChanges and spec.membershipChanges of the Organization with the
 // acceptance of an Invitation by c.By, or nil if the person accepted it before and is a member still. held
 // is the person's Membership in kcp, read after o was, or nil if there is none. judge refuses what the inviter may not
-// give any more, and returns the end of their right, or nil: nobody prolongs that by an invitation of their own.
+// give any more, and returns what entitles them: nobody prolongs that by an invitation of their own.
 func DecideAcceptance(
 	o *v1alpha1.Organization, i *v1alpha1.Invitation, held *v1alpha1.Membership, c v1alpha1.InvitationChange, now time.Time,
-	judge func() (*metav1.Time, error),
+	judge func() (Standing, error),
 ) ([]v1alpha1.InvitationChange, []v1alpha1.MembershipChange, error) {
 	if i == nil {
 		return nil, nil, NoSuchInvitation()
@@ -133,13 +131,13 @@ func DecideAcceptance(
 	case member:
 		return nil, nil, AlreadyMember(role)
 	}
-	until, err := judge()
+	author, err := judge()
 	if err != nil {
 		return nil, nil, err
 	}
 	changes, err := DecideEdit(o, held, MemberEdit{
 		User: c.By, Workspace: InvitedWorkspace(i.Spec), By: i.Spec.InvitedBy.Name, Add: true, Role: i.Spec.Role, At: c.RequestedAt,
-		Expiry: &Expiry{At: i.Spec.MembershipExpiresAt}, ValidUntil: until,
+		Expiry: &Expiry{At: i.Spec.MembershipExpiresAt}, Author: author,
 	})
 	return answers, changes, err
 }

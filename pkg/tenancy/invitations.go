@@ -150,12 +150,11 @@ func MayInviteAs(role v1alpha1.Role) func(Scope) error {
 
 // StillInvites reports whether the person who invites may do so, and whether there is a place to invite
 // to: the Memberships are those of the inviter, or nil, and only the one counts that entitled them.
-// workspace is nil for an Invitation to the Organization. until is when the inviter's right ends by time,
-// or nil.
+// workspace is nil for an Invitation to the Organization. by is what entitles the inviter.
 func StillInvites(i *v1alpha1.Invitation, inviter *v1alpha1.User, org Org, workspace *Workspace, inOrg, inWorkspace *v1alpha1.Membership, now time.Time,
-) (until *metav1.Time, ok bool) {
+) (by Standing, ok bool) {
 	if org.Deleted() || workspace != nil && workspace.Deleted() || !Active(inviter) {
-		return nil, false
+		return by, false
 	}
 	entitling := func(m *v1alpha1.Membership) *v1alpha1.Membership {
 		if m == nil || m.UID != i.Spec.InvitedBy.MembershipUID {
@@ -167,9 +166,9 @@ func StillInvites(i *v1alpha1.Invitation, inviter *v1alpha1.User, org Org, works
 	inOrg, inWorkspace = entitling(inOrg), entitling(inWorkspace)
 	may := MayInviteAs(i.Spec.Role)
 	if may(s.At(org.Organization, inOrg, inWorkspace, now)) != nil {
-		return nil, false
+		return by, false
 	}
-	return s.EndOf(org.Organization, inOrg, inWorkspace, may), true
+	return s.StandingOf(org.Organization, inOrg, inWorkspace, now, may), true
 }
 
 // NoSuchInvitation is the answer for an Invitation that does not exist, and for everybody who may not

@@ -136,13 +136,14 @@ func TestDecideAnswer_givesTheInvitationToOne(t *testing.T) {
 }
 
 // withoutEnd judges an inviter with a right that has no end.
-func withoutEnd() (*metav1.Time, error) { return nil, nil }
+func withoutEnd() (tenancy.Standing, error) { return tenancy.Standing{}, nil }
 
 // An inviter cannot take a place by an invitation of their own that lasts longer than the right to invite.
 func TestDecideAcceptance_nobodyProlongsTheirOwnRight(t *testing.T) {
 	t.Parallel()
 	end := metav1.NewTime(invitedAt.Add(time.Hour))
-	judge := func() (*metav1.Time, error) { return &end, nil }
+	standing := tenancy.Standing{Until: &end}
+	judge := func() (tenancy.Standing, error) { return standing, nil }
 	place := anInvitation("i", v1alpha1.InvitationStatus{})
 	accept := func(by string) ([]v1alpha1.MembershipChange, error) {
 		c := answer(v1alpha1.InvitationAccepted, by)
@@ -157,10 +158,13 @@ func TestDecideAcceptance_nobodyProlongsTheirOwnRight(t *testing.T) {
 	place.Spec.MembershipExpiresAt = &end
 	_, err = accept("alice")
 	require.NoError(t, err, "no longer than the right")
+	standing.Lent = true
+	_, err = accept("alice")
+	requireCause(t, err, tenancy.CauseOwnRight)
 
 	refused := errors.New("no right any more")
 	_, _, err = tenancy.DecideAcceptance(&v1alpha1.Organization{}, place, nil, answer(v1alpha1.InvitationAccepted, "bob"), invitedAt,
-		func() (*metav1.Time, error) { return nil, refused })
+		func() (tenancy.Standing, error) { return tenancy.Standing{}, refused })
 	require.ErrorIs(t, err, refused)
 }
 

@@ -61,9 +61,9 @@ type MemberEdit struct {
 	Expiry *Expiry
 	// Extra are the parts after the change that were not given by hand. With nil they stay as they are.
 	Extra *[]v1alpha1.MembershipExtra
-	// ValidUntil is the end of the rights of the User in By, or nil.
-	ValidUntil *metav1.Time
-	At         metav1.MicroTime
+	// Author is what entitles the User in By.
+	Author Standing
+	At     metav1.MicroTime
 }
 
 // DecideEdit returns spec.membershipChanges of the Organization with the new change, or nil if there
@@ -107,7 +107,7 @@ func DecideEdit(o *v1alpha1.Organization, held *v1alpha1.Membership, e MemberEdi
 		return nil, RoleTooLow("managers may not prolong sudo or further roles; ask an admin of the workspace")
 	}
 	if e.By == e.User && (held == nil || !ReducesMembership(held, c)) {
-		if err := outlasts(c, e.ValidUntil); err != nil {
+		if err := outlasts(c, e.Author); err != nil {
 			return nil, err
 		}
 	}
@@ -121,17 +121,23 @@ func DecideEdit(o *v1alpha1.Organization, held *v1alpha1.Membership, e MemberEdi
 		c.UID, c.Generation = held.UID, held.Generation
 	}
 	if held == nil || !ReducesMembership(held, c) {
-		c.ValidUntil = e.ValidUntil
+		c.ValidUntil = e.Author.Until
 	}
 	return append(without(o.Spec.MembershipChanges, e.User, e.Workspace), c), nil
 }
 
-// outlasts refuses a change by which people give themselves, by hand, what lasts longer than the right by which they do.
-func outlasts(c v1alpha1.MembershipChange, until *metav1.Time) error {
-	if until == nil || !endsLater(c.ExpiresAt, until) {
+// outlasts refuses a change by which people give themselves, by hand, what lasts longer than the right by which they do. A right
+// that is lent can be revoked at any moment, and what is by hand would stay.
+func outlasts(c v1alpha1.MembershipChange, author Standing) error {
+	message := "you cannot give yourself what lasts longer: ask another admin"
+	switch {
+	case author.Lent:
+		message = "your right to do this is by a request or a group, and ends with it; " + message
+	case author.Until != nil && endsLater(c.ExpiresAt, author.Until):
+		message = "your right to do this ends at " + ExpiryText(author.Until) + "; " + message
+	default:
 		return nil
 	}
-	message := "your right to do this ends at " + ExpiryText(until) + ", or when a group says so; you cannot give yourself what lasts longer: ask another admin"
 	return errs.New(errs.Forbidden, message, errs.Cause{Type: CauseOwnRight, Message: message})
 }
 

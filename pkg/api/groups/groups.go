@@ -136,7 +136,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 		Intent: httpmw.Intent{Workspace: asked.Workspace, Object: asked.ID, Facts: audit.Facts{Role: string(asked.Role), Group: asked.Group}},
 		Write: func(ctx context.Context, _ api.Match) (*v1alpha1.Organization, error) {
 			return h.Store.ChangeOrganization(ctx, scope.Org.Organization, nil, func(ctx context.Context, o *v1alpha1.Organization) error {
-				until, byGroup, err := by.JudgeMaker(ctx, o)
+				standing, err := by.JudgeStanding(ctx, o)
 				if err != nil {
 					return err
 				}
@@ -145,12 +145,12 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 					return err
 				}
 				// The identity provider says how long a right by a group lasts.
-				if until != nil && byGroup == "" && len(mappings) > len(o.Spec.Groups) {
+				if standing.Until != nil && standing.ByGroup == "" && len(mappings) > len(o.Spec.Groups) {
 					u, err := h.KCP.GetUser(ctx, scope.User)
 					if err != nil {
 						return err
 					}
-					if err := tenancy.CheckMapper(u, m.Group, until); err != nil {
+					if err := tenancy.CheckMapper(u, m.Group, standing.Until); err != nil {
 						return err
 					}
 				}

@@ -122,29 +122,28 @@ func (s *Service) state(in invited) v1alpha1.InvitationState {
 }
 
 // judge refuses an Invitation whose inviter may not invite any more according to kcp. o is the version of
-// the Organization that something is about to be granted for. until is when the right of the inviter ends
-// by time, or nil.
-func (s *Service) judge(ctx context.Context, o *v1alpha1.Organization, in invited) (until *metav1.Time, err error) {
+// the Organization that something is about to be granted for. by is what entitles the inviter.
+func (s *Service) judge(ctx context.Context, o *v1alpha1.Organization, in invited) (by tenancy.Standing, err error) {
 	held := func(workspace string) (*v1alpha1.Membership, error) {
 		return s.KCP.GetMembership(ctx, in.org.ClusterID, tenancy.MembershipName(in.Spec.InvitedBy.Name, workspace))
 	}
 	inOrg, err := held("")
 	if err != nil {
-		return nil, err
+		return by, err
 	}
 	var inWorkspace *v1alpha1.Membership
 	if in.workspace != nil {
 		if inWorkspace, err = held(in.workspace.UUID); err != nil {
-			return nil, err
+			return by, err
 		}
 	}
 	inviter, _ := s.Places.ByName(in.Spec.InvitedBy.Name)
 	org := tenancy.Org{Organization: o, ClusterID: in.org.ClusterID}
-	until, ok := tenancy.StillInvites(in.Invitation, inviter, org, in.workspace, inOrg, inWorkspace, s.Now())
+	by, ok := tenancy.StillInvites(in.Invitation, inviter, org, in.workspace, inOrg, inWorkspace, s.Now())
 	if !ok {
-		return nil, tenancy.NotOpen(tenancy.InvitationVoid)
+		return by, tenancy.NotOpen(tenancy.InvitationVoid)
 	}
-	return until, nil
+	return by, nil
 }
 
 // now is the time of a decision, in the precision in which kcp stores it.
@@ -188,7 +187,7 @@ func (s *Service) accept(ctx context.Context, in invited, by string, valid func(
 		if err != nil {
 			return err
 		}
-		judge := func() (*metav1.Time, error) { return s.judge(ctx, o, in) }
+		judge := func() (tenancy.Standing, error) { return s.judge(ctx, o, in) }
 		answers, changes, err := tenancy.DecideAcceptance(o, i, held, c, s.Now(), judge)
 		if err != nil || changes == nil {
 			return err

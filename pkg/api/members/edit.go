@@ -106,7 +106,7 @@ func (h *Handler) edit(r *http.Request, scope *tenancy.Scope, by *httpmw.Author,
 		e := e
 		if by != nil {
 			reads.Go(func() (err error) {
-				e.ValidUntil, err = by.JudgeUntil(ctx, o)
+				e.Author, err = by.JudgeStanding(ctx, o)
 				return err
 			})
 		}

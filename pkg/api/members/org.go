@@ -143,7 +143,7 @@ func (h *Handler) end(r *http.Request, scope *tenancy.Scope, by *httpmw.Author, 
 		e := e
 		if by != nil {
 			reads.Go(func() (err error) {
-				e.ValidUntil, err = by.JudgeUntil(ctx, o)
+				e.Author, err = by.JudgeStanding(ctx, o)
 				return err
 			})
 		}

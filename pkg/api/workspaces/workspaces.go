@@ -156,7 +156,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer cancel()
 	if _, err := h.Store.ChangeOrganization(ctx, org.Organization, nil, func(ctx context.Context, o *v1alpha1.Organization) error {
-		until, byGroup, err := by.JudgeMaker(ctx, o)
+		standing, err := by.JudgeStanding(ctx, o)
 		if err != nil {
 			taking.Refused(o.Spec.WorkspaceClaims)
 			return err
@@ -167,7 +167,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 				return err
 			}
 			o.Spec.WorkspaceClaims = claims
-			o.Spec.MembershipChanges, err = tenancy.WithCreator(o, c, until, byGroup)
+			o.Spec.MembershipChanges, err = tenancy.WithCreator(o, c, standing.Until, standing.ByGroup)
 			return err
 		})
 	}); err != nil {

@@ -179,6 +179,15 @@ func TestElevation_isRefusedFromThoseWhoMayNotDecide(t *testing.T) {
 		return framework.Check(err == nil, "%v %s", err, errOut)
 	})
 	require.Equal(t, map[string]string{id: "Withdrawn", again: "Approved"}, e.states(t))
+
+	// What he has for a while he cannot give himself by hand: it would outlive a revocation.
+	end := time.Now().Add(30 * time.Minute).UTC().Format(time.RFC3339)
+	for _, more := range []string{`"role":"admin"`, `"role":"admin","sudo":true`, `"role":"member","sudo":true`} {
+		own := e.call("dave", http.MethodPatch, "/members/dave", fmt.Sprintf(`{%s,"expiresAt":%q}`, more, end))
+		require.Equal(t, []string{tenancy.CauseOwnRight}, framework.CausesOf(t, e.hubs[0].Do(t, own, http.StatusForbidden)), more)
+	}
+	e.decides(t, "bob", again, "revoke", http.StatusOK)
+	require.Equal(t, []string{tenancy.ClusterRoleMember}, e.p.RolesIn(t, e.cluster, "dave"))
 }
 
 func TestElevation_endsByItself(t *testing.T) {
