@@ -176,8 +176,9 @@ func (s *server) reconciler(steps ...step) controller.Func {
 		Status: func(o *org) *v1alpha1.CommonStatus { return &o.Status.CommonStatus },
 		Patch:  s.patch,
 		Clock:  s.clock,
-		// No other test has a condition of this type.
+		// No other test has conditions of these types.
 		Informative: []string{"Informative"},
+		Independent: []string{"Independent"},
 	}, steps...)
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,6 +43,8 @@ type Kind[T metav1.Object] struct {
 	Clock clock.PassiveClock
 	// Informative are the types of conditions that Ready does not wait for.
 	Informative []string
+	// Independent are the types of conditions of steps whose failure holds up none of the steps after them.
+	Independent []string
 	// Leaving reports a soft-deleted object: its phase is Terminating although it has no
 	// deletionTimestamp. nil means never.
 	Leaving func(T) bool
@@ -141,8 +144,10 @@ func (r *reconciler[T]) run(ctx context.Context, held T) passed[T] {
 		}
 		r.report(p.obj, step, result, err)
 		if err != nil {
-			p.failure = fmt.Errorf("%s: %w", step.Condition(), err)
-			break
+			p.failure = worse(p.failure, fmt.Errorf("%s: %w", step.Condition(), err))
+			if errors.Is(err, ErrRetry) || !slices.Contains(r.kind.Independent, step.Condition()) {
+				break
+			}
 		}
 		if result.Stop {
 			break

@@ -51,6 +51,26 @@ func TestSteps_runInOrderUntilOneStopsOrFails(t *testing.T) {
 	}
 }
 
+// A step that makes something can fail for long. Those that end something run all the same, unless the object is out of date.
+func TestSteps_runBesideTheFailureOfAnIndependentOne(t *testing.T) {
+	t.Parallel()
+	boom := errors.New("boom")
+	for failure, want := range map[error][]string{boom: {"A", "Independent", "C", "D"}, controller.ErrRetry: {"A", "Independent"}} {
+		s := newServer(t)
+		var ran []string
+		record := func(name string, err error) step {
+			return on(name, func(context.Context, *org) (controller.Result, error) {
+				ran = append(ran, name)
+				return controller.Result{}, err
+			})
+		}
+		pass := s.reconciler(record("A", nil), record("Independent", failure), record("C", nil), record("D", boom), record("E", nil))
+		_, err := pass(t.Context(), acme)
+		require.ErrorIs(t, err, failure)
+		require.Equal(t, want, ran)
+	}
+}
+
 func TestSteps_seeWhatThoseBeforeThemChanged(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

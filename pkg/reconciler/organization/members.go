@@ -41,7 +41,7 @@ type members struct {
 
 func (*members) Condition() string { return v1alpha1.ConditionMembersChanged }
 
-func (s *members) Reconcile(ctx context.Context, org *v1alpha1.Organization) (controller.Result, error) {
+func (s *members) Reconcile(ctx context.Context, org *v1alpha1.Organization) (result controller.Result, err error) {
 	cluster, ok := s.cluster(org.Name)
 	changes, bots := org.Spec.MembershipChanges, org.Spec.BotChanges
 	switch {
@@ -49,17 +49,16 @@ func (s *members) Reconcile(ctx context.Context, org *v1alpha1.Organization) (co
 	case !ok:
 		return controller.Result{Message: "members change once the organization's workspace exists"}, nil
 	default:
-		if err := s.carryOutAll(ctx, org, cluster); err != nil {
-			return controller.Result{}, err
-		}
+		err = s.carryOutAll(ctx, org, cluster)
 	}
 	if !ok {
 		return controller.Result{}, nil
 	}
-	return s.expire(org, cluster), nil
+	return s.expire(org, cluster), err
 }
 
-// expire accepts the removal of Memberships that have ended by time. It is carried out by the next pass.
+// expire accepts the removal of Memberships that have ended by time, also while a change before it fails. It is carried out
+// by the next pass.
 func (s *members) expire(org *v1alpha1.Organization, cluster string) (result controller.Result) {
 	ended := s.expired(cluster)
 	unbound := slices.DeleteFunc(slices.Clone(ended), func(m *v1alpha1.Membership) bool { return !s.followed(org.Name, "", m.Spec.UserRef.Name) })
@@ -133,7 +132,11 @@ func (s *members) void(org *v1alpha1.Organization, c v1alpha1.MembershipChange, 
 	}
 	org.Spec.BotChanges = slices.DeleteFunc(org.Spec.BotChanges, func(o v1alpha1.BotChange) bool { return lost(o.By, o.Workspace) })
 	org.Spec.MembershipChanges = slices.DeleteFunc(org.Spec.MembershipChanges, func(o v1alpha1.MembershipChange) bool {
-		return o.User != c.User && !tenancy.Removes(o) && lost(o.By, o.Workspace)
+		if o.User == c.User {
+			// Nobody comes back by what was accepted before a removal from everything.
+			return c.Cascade && !tenancy.Removes(o)
+		}
+		return !tenancy.Removes(o) && lost(o.By, o.Workspace)
 	})
 }
 
@@ -150,6 +153,7 @@ func (s *members) carryOut(ctx context.Context, cluster string, c v1alpha1.Membe
 	case !tenancy.ChangeApplies(c, m):
 		return held, nil
 	case m == nil:
+		// It may be there although this fails, so that a removal takes it along.
 		made := tenancy.ChangedMembership(nil, c)
 		return append(held, made), s.changes.add(ctx, cluster, made)
 	case !tenancy.Removes(c):

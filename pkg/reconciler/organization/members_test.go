@@ -180,6 +180,35 @@ func TestMembers_cascadeTakesWhatTheSamePassAdded(t *testing.T) {
 	require.NotContains(t, fmt.Sprint(r.names()), "carol")
 }
 
+// Nobody comes back by an addition that could not be carried out before their removal from everything, whether or not kcp has it.
+func TestMembers_cascadeDropsWhatCouldNotBeAdded(t *testing.T) {
+	t.Parallel()
+	for _, late := range []bool{false, true} {
+		added := v1alpha1.MembershipChange{User: "carol", Workspace: "v", Role: "admin", By: "alice"}
+		r, o := team(t), orgWith(added, decided("carol", "", true))
+		r.Fails, r.Late = 3, late
+		_, err := r.reconcile(t, o)
+		requireDown(t, err)
+		require.Contains(t, r.Did, "remove v.carol")
+		require.Empty(t, o.Spec.MembershipChanges)
+		_, err = r.reconcile(t, o)
+		require.NoError(t, err)
+		require.NotContains(t, fmt.Sprint(r.names()), "carol")
+	}
+}
+
+// What cannot be added holds up nothing that ends by time.
+func TestMembers_expireBesideAFailure(t *testing.T) {
+	t.Parallel()
+	r, o := team(t), orgWith(v1alpha1.MembershipChange{User: "dave", Role: "member", By: "alice"})
+	end := metav1.NewTime(r.Clock.Now())
+	r.expired = []*v1alpha1.Membership{r.edit(t, "w.carol", func(m *v1alpha1.Membership) { m.Spec.ExpiresAt = &end })}
+	r.Fails = 3
+	_, err := r.reconcile(t, o)
+	requireDown(t, err)
+	require.Len(t, o.Spec.MembershipChanges, 2, "the addition, and the removal of carol")
+}
+
 // A failed removal does not delay the removal of others.
 func TestO9_oneFailureDoesNotHoldUpTheOthers(t *testing.T) {
 	t.Parallel()

@@ -99,7 +99,11 @@ func New(c Config) controller.Func {
 		Clock:  c.Clock,
 		// That a person has too many Memberships does not concern the others.
 		Informative: []string{v1alpha1.ConditionGroupsApplied},
-		Leaving:     func(o *v1alpha1.Organization) bool { return o.Status.DeletionRequestedAt != nil },
+		// What cannot be made, for example in a full store, holds up no removal.
+		Independent: []string{
+			v1alpha1.ConditionClaimsHandled, v1alpha1.ConditionInvitationsChanged, v1alpha1.ConditionRequestsChanged, v1alpha1.ConditionMembersChanged,
+		},
+		Leaving: func(o *v1alpha1.Organization) bool { return o.Status.DeletionRequestedAt != nil },
 	},
 		&lifecycle{
 			grace: c.Grace, hold: c.Hold, clock: c.Clock, orgs: orgs, workspaces: own, children: c.Views.Workspaces, clusters: c.Clusters,
