@@ -122,3 +122,25 @@ func TestAudit_aFloodOfRefusedRequestsHasOneEvent(t *testing.T) {
 	}, said(paths[1]))
 	require.Equal(t, 498.0, testutil.ToFloat64(budget.Counted()))
 }
+
+// The jobs that a bot lets in by no rule can be refused without end. Those of one bot leave the budget of another alone.
+func TestRecord_aFloodOfRefusedJobsIsInTheBudgetOfTheirBot(t *testing.T) {
+	t.Parallel()
+	var written bytes.Buffer
+	l, clock := audit.New(t.Context(), &written), clocktesting.NewFakeClock(time.Unix(1_000, 0))
+	a := httpmw.NewAuditor(l.Write, clock, nil, nil, audit.NewBudget(20, clock, l))
+	record := func(bot string, unchanged bool) {
+		require.NoError(t, a.Record(t.Context(), audit.Event{
+			Stage: audit.StageOutcome, Code: http.StatusBadRequest, Action: "exchange token", Org: "o", Unchanged: unchanged,
+			Actor: audit.Actor{Kind: audit.ActorBot, Bot: bot},
+		}))
+	}
+	for range 50 {
+		record("flooder", true)
+	}
+	record("neighbour", true)
+	require.Equal(t, 2, strings.Count(written.String(), `"bot":"flooder"`))
+	require.Equal(t, 1, strings.Count(written.String(), `"bot":"neighbour"`))
+	record("flooder", false)
+	require.Equal(t, 3, strings.Count(written.String(), `"bot":"flooder"`), "what has an intent has its outcome")
+}

@@ -101,12 +101,15 @@ func (a *Auditor) Refusals(next http.Handler) http.Handler {
 }
 
 // Record writes an event with the ids and the peer of the request that a context belongs to. A
-// refusal of a client that nobody knows is sampled.
+// refusal of a client that nobody knows is sampled, and one without an intent is in the budget of its actor.
 func (a *Auditor) Record(ctx context.Context, e audit.Event) error {
 	of := BaseEvent(ctx)
 	e.ID, e.ClientRequest, e.Peer = of.ID, of.ClientRequest, of.Peer
 	if e.Code >= http.StatusBadRequest && e.Actor.Kind == audit.ActorAnonymous {
 		a.sampled(ctx, e)
+		return nil
+	}
+	if !a.budget.Take(e) {
 		return nil
 	}
 	return a.log(e)

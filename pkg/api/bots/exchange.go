@@ -123,6 +123,7 @@ func (x *Exchange) issue(ctx context.Context, bot string, job tenancy.Workload, 
 	if err := x.Audit(ctx, intent); err != nil {
 		return "", time.Time{}, httpmw.NotAudited(err)
 	}
+	a.intended = true
 	if token, err = a.take(ctx, ws, t); err != nil {
 		return "", time.Time{}, err
 	}
@@ -137,6 +138,8 @@ type attempt struct {
 	bot   *v1alpha1.Bot
 	job   tenancy.Workload
 	event audit.Event
+	// intended is true if the audit log has the intent.
+	intended bool
 }
 
 // take uses the ID token of the job up and has the token issued. It goes on when the client has left,
@@ -202,6 +205,8 @@ func (a *attempt) failed(ctx context.Context, err error) error {
 func (a *attempt) outcome(ctx context.Context, code int) {
 	e := a.event
 	e.Stage, e.Code = audit.StageOutcome, code
+	// A job of a tenant that no rule is about can be refused as often as it likes, and says nothing of rights.
+	e.Unchanged = !a.intended
 	_ = a.Audit(ctx, e)
 }
 

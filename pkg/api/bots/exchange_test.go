@@ -179,6 +179,7 @@ func TestExchange_refusesAllAlike(t *testing.T) {
 				require.Equal(t, audit.StageOutcome, last.Stage)
 				require.Equal(t, c.mismatch, last.Facts.Mismatch)
 				require.Equal(t, c.reason, last.Facts.Reason)
+				require.Equal(t, c.events == 1, last.Unchanged, "without an intent")
 			}
 			require.Equal(t, c.mismatch != nil, len(x.refused) == 1)
 		})
