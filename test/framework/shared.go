@@ -2,7 +2,10 @@ package framework
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -52,8 +55,9 @@ func (k *KCP) SharedWithDex(t testing.TB, dex *Dex, n int) []*Hub {
 		if dex != nil {
 			options = append(options, WithDex(t, dex))
 		}
-		dir, err := os.MkdirTemp(k.Dir, "hub-")
-		require.NoError(t, err)
+		// It lives longer than the directories of this test.
+		dir := filepath.Join(k.Dir, fmt.Sprint(strings.TrimPrefix(s.root, "root:"), "-", len(s.hubs)))
+		require.NoError(t, os.Mkdir(dir, 0o700))
 		hub, err := newHub(dir, k, s.root, options...)
 		require.NoError(t, err)
 		s.hubs = append(s.hubs, hub)
