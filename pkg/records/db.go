@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -29,10 +28,10 @@ const None = "none"
 const sqliteScheme = "sqlite:"
 
 const (
-	// migrateTimeout bounds a migration with the wait for another replica that carries it out. An index of a hundred
-	// million events takes minutes; nothing but the records waits for it.
+	// migrateTimeout bounds a pending migration with the wait for another replica that carries it out. An index of a
+	// hundred million events takes minutes; nothing but the records waits for it.
 	migrateTimeout = time.Hour
-	// writeTimeout bounds one transaction that writes.
+	// writeTimeout bounds one transaction that writes, and the question whether a migration is pending.
 	writeTimeout = 15 * time.Second
 	// timeForm is the form in which times are written. Its texts have the order of the times.
 	timeForm = "2006-01-02T15:04:05.000000Z07:00"
@@ -78,8 +77,8 @@ type DB struct {
 	// path is that of a file of SQLite.
 	path          string
 	writes, reads *sql.DB
-	// migrating is held during a migration: SQLite has no lock for it.
-	migrating sync.Mutex
+	// migrating has a value during a migration: SQLite has no lock for it. The wait for a channel can end with a context.
+	migrating chan struct{}
 }
 
 // Open returns a DB. It connects later, so that a database that is down delays no start.
@@ -95,7 +94,7 @@ func Open(o Options) (*DB, error) {
 		return nil, err
 	}
 	// A migration holds its lock with a connection of its own, and usage and billing are written beside the events.
-	return &DB{postgres: true, writes: pool(4), reads: pool(4)}, nil
+	return &DB{postgres: true, writes: pool(4), reads: pool(4), migrating: make(chan struct{}, 1)}, nil
 }
 
 // openPostgres returns a func that makes pools of connections.
@@ -157,7 +156,7 @@ func openSQLite(path string) (*DB, error) {
 		}
 		return db, err
 	}
-	d := &DB{path: path}
+	d := &DB{path: path, migrating: make(chan struct{}, 1)}
 	if d.writes, err = pool(1); err == nil {
 		d.reads, err = pool(4)
 	}
@@ -169,41 +168,92 @@ func (d *DB) Close() error { return errors.Join(d.writes.Close(), d.reads.Close(
 
 // Migrate makes or upgrades the tables. Replicas that start at once wait for one another.
 func (d *DB) Migrate(ctx context.Context) error {
-	d.migrating.Lock()
-	defer d.migrating.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, migrateTimeout)
+	select {
+	case d.migrating <- struct{}{}:
+		defer func() { <-d.migrating }()
+	case <-ctx.Done():
+		return fmt.Errorf("wait for another migration of the records: %w", ctx.Err())
+	}
+	provider, err := d.provider()
+	if err != nil {
+		return err
+	}
+	// What a migration leaves missing, the next round makes.
+	for range 2 {
+		pending, err := d.pending(ctx, provider)
+		if err != nil || !pending {
+			return err
+		}
+		if err := up(ctx, provider); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
+	return d.whole(ctx)
+}
+
+func (d *DB) provider() (*goose.Provider, error) {
 	dialect, dir, options := goose.DialectSQLite3, "migrations/sqlite", []goose.ProviderOption{}
 	if d.postgres {
 		locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 120))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		dialect, dir = goose.DialectPostgres, "migrations/postgres"
-		options = append(options, goose.WithSessionLocker(locker))
+		options = append(options, goose.WithSessionLocker(promptLocker{locker}))
 	}
 	files, err := fs.Sub(migrations, dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	provider, err := goose.NewProvider(dialect, d.writes, files, options...)
 	if err != nil {
-		return fmt.Errorf("read the migrations: %w", err)
+		return nil, fmt.Errorf("read the migrations: %w", err)
 	}
-	if _, err := provider.Up(ctx); err != nil {
-		return fmt.Errorf("migrate the records: %w", err)
+	return provider, nil
+}
+
+// promptLocker bounds the unlock, for which goose has a context without an end. The connection of one that fails is
+// closed, and PostgreSQL takes its lock back.
+type promptLocker struct{ lock.SessionLocker }
+
+// SessionUnlock implements lock.SessionLocker.
+func (l promptLocker) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, lastTimeout)
+	defer cancel()
+	return l.SessionLocker.SessionUnlock(ctx, conn)
+}
+
+// pending reports whether there is something to migrate. A database without an answer does not get the time of a migration.
+func (d *DB) pending(ctx context.Context, provider *goose.Provider) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	pending, err := provider.HasPending(ctx)
+	if err != nil {
+		return false, fmt.Errorf("read the version of the records: %w", err)
 	}
-	if d.whole(ctx) == nil {
-		return nil
+	if pending {
+		return true, nil
+	}
+	// Without an answer nothing is known to be missing.
+	if err := d.whole(ctx); err == nil || ctx.Err() != nil {
+		return false, err
 	}
 	// Somebody dropped a table. Each migration makes only what is missing.
 	if _, err := d.writes.ExecContext(ctx, "DELETE FROM goose_db_version WHERE version_id > 0"); err != nil {
-		return fmt.Errorf("forget the version of the records: %w", err)
+		return false, fmt.Errorf("forget the version of the records: %w", err)
 	}
+	return true, nil
+}
+
+func up(ctx context.Context, provider *goose.Provider) error {
+	ctx, cancel := context.WithTimeout(ctx, migrateTimeout)
+	defer cancel()
 	if _, err := provider.Up(ctx); err != nil {
-		return fmt.Errorf("make the missing tables of the records: %w", err)
+		return fmt.Errorf("migrate the records: %w", err)
 	}
-	return d.whole(ctx)
+	return nil
 }
 
 // whole returns an error if a table is missing, or an index that statements name.

@@ -10,6 +10,11 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/audit"
 )
 
+// NewPostgres returns a DB of a PostgreSQL with the connections of a test.
+func NewPostgres(pool *sql.DB) *DB {
+	return &DB{postgres: true, writes: pool, reads: pool, migrating: make(chan struct{}, 1)}
+}
+
 // Once writes what was counted, and removes what is too old.
 func (u *UsageWriter) Once(ctx context.Context) error {
 	return errors.Join(u.db.Migrate(ctx), u.write(ctx), u.prune(ctx))

@@ -24,7 +24,8 @@ import (
 const headsInterval = time.Hour
 
 // firstHeads is the time after which a new replica records for the first time that its chains exist, if it has an event:
-// a restore of kcp then asks for its files.
+// a restore of kcp then asks for its files. After that time a try that failed is repeated, too, or a restore would take a
+// replica that runs for one that has ended.
 const firstHeads = 2 * time.Second
 
 // headsTimeout limits the time of a read or a write of the ends of the chains in kcp.
@@ -138,21 +139,31 @@ func (a *assembly) runAudit(below context.Context) {
 	a.running.Go(func() {
 		ticker := a.hub.config.Clock.NewTicker(headsInterval)
 		defer ticker.Stop()
-		first := a.hub.config.Clock.NewTicker(firstHeads)
-		defer first.Stop()
+		first := a.hub.config.Clock.After(firstHeads)
+		var again <-chan time.Time
+		record := func() {
+			again = nil
+			if !a.recordHeads(below) {
+				again = a.hub.config.Clock.After(firstHeads)
+			}
+		}
 		for {
 			select {
-			case <-first.C():
-				if slices.ContainsFunc(a.hub.audit.Heads(), func(h audit.Head) bool { return h.Log == audit.Rights && h.Seq > 0 }) && a.recordHeads(below) {
-					first.Stop()
+			case <-first:
+				if slices.ContainsFunc(a.hub.audit.Heads(), func(h audit.Head) bool { return h.Log == audit.Rights && h.Seq > 0 }) {
+					record()
+				} else {
+					first = a.hub.config.Clock.After(firstHeads)
 				}
+			case <-again:
+				record()
 			case <-below.Done():
 				// kcp stops later.
 				a.recordHeads(context.WithoutCancel(below))
 				return
 			case <-ticker.C():
 				a.hub.recordHeads(below)
-				a.recordHeads(below)
+				record()
 			}
 		}
 	})

@@ -1,0 +1,157 @@
+package records_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/pkg/records"
+)
+
+// silent is a PostgreSQL that has tables of a version, and does not answer a statement with a text.
+type silent struct {
+	on      string
+	version int64
+	// asked is closed with the first statement that gets no answer.
+	asked func()
+}
+
+// Connect implements driver.Connector.
+func (s *silent) Connect(context.Context) (driver.Conn, error) { return silentConn{s}, nil }
+
+// Driver implements driver.Connector.
+func (s *silent) Driver() driver.Driver { return nil }
+
+func (s *silent) answer(ctx context.Context, statement string) error {
+	if !strings.Contains(statement, s.on) {
+		return nil
+	}
+	s.asked()
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+type silentConn struct{ *silent }
+
+func (silentConn) Prepare(string) (driver.Stmt, error) { return nil, errors.ErrUnsupported }
+func (silentConn) Close() error                        { return nil }
+func (silentConn) Begin() (driver.Tx, error)           { return silentTx{}, nil }
+
+// ExecContext implements driver.ExecerContext.
+func (c silentConn) ExecContext(ctx context.Context, statement string, _ []driver.NamedValue) (driver.Result, error) {
+	return driver.ResultNoRows, c.answer(ctx, statement)
+}
+
+// QueryContext implements driver.QueryerContext.
+func (c silentConn) QueryContext(ctx context.Context, statement string, _ []driver.NamedValue) (driver.Rows, error) {
+	rows := &silentRows{columns: 1, left: [][]driver.Value{{true}}}
+	switch {
+	case strings.Contains(statement, "version_id, is_applied"):
+		rows.columns, rows.left = 2, nil
+		for v := c.version; v >= 0; v-- {
+			rows.left = append(rows.left, []driver.Value{v, true})
+		}
+	case strings.Contains(statement, "max(version_id)"):
+		rows.left[0][0] = c.version
+	}
+	return rows, c.answer(ctx, statement)
+}
+
+type silentTx struct{}
+
+func (silentTx) Commit() error   { return nil }
+func (silentTx) Rollback() error { return nil }
+
+type silentRows struct {
+	columns int
+	left    [][]driver.Value
+}
+
+// Columns implements driver.Rows.
+func (r *silentRows) Columns() []string { return make([]string, r.columns) }
+
+// Close implements driver.Rows.
+func (r *silentRows) Close() error { return nil }
+
+// Next implements driver.Rows.
+func (r *silentRows) Next(into []driver.Value) error {
+	if len(r.left) == 0 {
+		return io.EOF
+	}
+	copy(into, r.left[0])
+	r.left = r.left[1:]
+	return nil
+}
+
+// A term of the leader ends although another session waits for a PostgreSQL that does not answer, and so does that one.
+func TestMigrate_endsWithItsSession(t *testing.T) {
+	t.Parallel()
+	asked, done := make(chan struct{}), make(chan error, 2)
+	pool := sql.OpenDB(&silent{on: "pg_tables", asked: sync.OnceFunc(func() { close(asked) })})
+	defer func() { require.NoError(t, pool.Close()) }()
+	db := records.NewPostgres(pool)
+	ended := func(who string) {
+		t.Helper()
+		select {
+		case err := <-done:
+			require.ErrorIs(t, err, context.Canceled, who)
+		case <-time.After(10 * time.Second):
+			require.Fail(t, "it has not ended", who)
+		}
+	}
+	first, endFirst := context.WithCancel(t.Context())
+	defer endFirst()
+	go func() { done <- db.Migrate(first) }()
+	<-asked
+	second, endSecond := context.WithCancel(t.Context())
+	endSecond()
+	go func() { done <- db.Migrate(second) }()
+	ended("the one that waits")
+	endFirst()
+	ended("the one that asks")
+}
+
+// Only a migration that is pending gets the time of one.
+func TestMigrate_givesAPostgreSQLWithoutAnswersNoHour(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		on      string
+		version int64
+		want    time.Duration
+	}{
+		"is there a version?":    {"pg_tables", 0, 15 * time.Second},
+		"what is the version?":   {"version_id, is_applied", 0, 15 * time.Second},
+		"are the tables there?":  {"FROM audit_heads", 9, 15 * time.Second},
+		"are the indexes there?": {"NOT outsider", 9, 15 * time.Second},
+		"a table is made":        {"CREATE TABLE", 0, time.Hour},
+		"an index is made":       {"CREATE INDEX", 8, time.Hour},
+		"the lock is given back": {"pg_advisory_unlock", 8, 2 * time.Second},
+		"all is answered":        {"-- no statement", 9, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				pool := sql.OpenDB(&silent{on: c.on, version: c.version, asked: func() {}})
+				defer func() { require.NoError(t, pool.Close()) }()
+				began := time.Now()
+				err := records.NewPostgres(pool).Migrate(t.Context())
+				require.Equal(t, c.want, time.Since(began))
+				if c.want == 0 {
+					require.NoError(t, err)
+				} else {
+					require.ErrorIs(t, err, context.DeadlineExceeded)
+					require.NotContains(t, err.Error(), "forget", "nothing is known to be missing")
+				}
+			})
+		})
+	}
+}
