@@ -157,7 +157,7 @@ test-unit: ## run the tests beside the code, with the race detector
 # first, so that none runs alone at the end. See test/README.md.
 GROUP ?= ...
 RUN ?= .
-LONGEST := lifecycle rights tenancy
+LONGEST := tenancy lifecycle faults
 test-integration: build $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex $(BIN)/browser ## run the hub, with the race detector, against a real kcp (GROUP=rights RUN=TestSudo for a part)
 	KEDGE_TEST_BIN=$(BIN) $(TEST) -race -count=1 -p 2 -parallel 2 -timeout 30m -run '$(RUN)' $(addprefix ./test/integration/,$(if $(filter ...,$(GROUP)),$(LONGEST)) $(GROUP))
 
