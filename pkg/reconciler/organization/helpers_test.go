@@ -168,6 +168,9 @@ func (k *kcp) pass(t *testing.T) (controller.Result, error) {
 	config := organization.Config{
 		Objects: k.Stored, Tree: k.Tree, Clock: k.Clock, RightsClock: k.Clock, Grace: grace, Hold: func() bool { return k.hold },
 		PersonalRole: k.role, OrgsCluster: kcptest.Orgs, Views: k, Clusters: k, Initializer: k,
+		Audit: func(_ string, _ bool, _ string, _ *v1alpha1.Membership, _, _ v1alpha1.MembershipSpec, write func() error) error {
+			return write()
+		},
 		Purged: func(_ context.Context, _ *v1alpha1.Organization, counts map[string]int) {
 			k.purged = append(k.purged, counts)
 		},

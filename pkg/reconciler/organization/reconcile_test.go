@@ -8,6 +8,7 @@ import (
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/test/doubles/kcpfake"
 )
 
 // O-11: an Org becomes Ready only when everything in it exists, and the order is fixed.
@@ -40,6 +42,36 @@ func TestO11_anOrgBecomesReadyStepByStep(t *testing.T) {
 	k.Did = nil
 	require.NoError(t, k.reconcile(t))
 	require.Empty(t, k.Did, "a Ready Org is left alone")
+}
+
+// A store that is full takes no Workspace and no member more, and removals go on.
+func TestReconcile_removesBesideWhatCannotBeMade(t *testing.T) {
+	t.Parallel()
+	k := newKCP(t)
+	k.waiting = true
+	require.NoError(t, k.reconcile(t))
+	k.finish()
+	require.NoError(t, k.reconcile(t))
+	carol := tenancy.NewMembership("carol", "", v1alpha1.RoleMember)
+	k.Put("org1", carol)
+	held, ok := k.Caches.Memberships.Get("org1", carol.Name)
+	require.True(t, ok)
+	k.org = k.org.DeepCopy()
+	k.org.Spec.WorkspaceClaims = []v1alpha1.Claim{tenancy.NewClaim("new", "Display name", "alice", "hash", metav1.Unix(1, 0))}
+	k.org.Spec.MembershipChanges = []v1alpha1.MembershipChange{
+		{User: "dave", Role: v1alpha1.RoleMember, By: "alice"}, {User: "carol", UID: held.UID, Generation: held.Generation, By: "alice"},
+	}
+	k.FailBefore(func(in kcpfake.Request) error {
+		if in.Verb == "create" {
+			return apierrors.NewInternalError(kcptest.ErrDown)
+		}
+		return nil
+	})
+	require.ErrorContains(t, k.reconcile(t), v1alpha1.ConditionClaimsHandled)
+	_, stays := k.Caches.Memberships.Get("org1", carol.Name)
+	require.False(t, stays, "carol is removed")
+	require.Len(t, k.org.Spec.WorkspaceClaims, 1, "what was asked for is kept")
+	require.Len(t, k.org.Spec.MembershipChanges, 1)
 }
 
 func TestReconcile_readdsAFormerAdminToAnEmptyOrgOnly(t *testing.T) {
