@@ -205,7 +205,7 @@ func (a *attempt) failed(ctx context.Context, err error) error {
 func (a *attempt) outcome(ctx context.Context, code int) {
 	e := a.event
 	e.Stage, e.Code = audit.StageOutcome, code
-	// A job of a tenant that no rule is about can be refused as often as it likes, and says nothing of rights.
+	// A job that no rule lets in can ask as often as it likes, and its refusal says nothing of rights.
 	e.Unchanged = !a.intended
 	_ = a.Audit(ctx, e)
 }
