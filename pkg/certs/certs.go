@@ -87,7 +87,7 @@ func Ensure(dir string, hosts []string, now time.Time) (*Bundle, error) {
 	names, addresses := split(hosts)
 	ca, err := ensurePair(dir, "ca", func(c *x509.Certificate) bool {
 		return c.IsCA && valid(c, now) && permits(c, names, addresses)
-	}, func(old *pair) (*pair, error) {
+	}, func(old *Pair) (*Pair, error) {
 		template := &x509.Certificate{
 			Subject: pkix.Name{CommonName: "kedge-hub CA"}, NotAfter: now.Add(caLife),
 			IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
@@ -98,29 +98,29 @@ func Ensure(dir string, hosts []string, now time.Time) (*Bundle, error) {
 			template.Subject = old.cert.Subject
 			return signed(template, old.key, nil, now)
 		}
-		return newPair(template, nil, now)
+		return NewPair(template, nil, now)
 	})
 	if err != nil {
 		return nil, err
 	}
 	leaf, err := ensurePair(dir, "tls", func(c *x509.Certificate) bool {
 		return valid(c, now) && c.CheckSignatureFrom(ca.cert) == nil && slices.Equal(hostsOf(c), hosts)
-	}, func(*pair) (*pair, error) {
+	}, func(*Pair) (*Pair, error) {
 		template := &x509.Certificate{
 			Subject: pkix.Name{CommonName: "kedge-hub"}, NotAfter: now.Add(leafLife),
 			KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 			BasicConstraintsValid: true, DNSNames: names, IPAddresses: addresses,
 		}
-		return newPair(template, ca, now)
+		return NewPair(template, ca, now)
 	})
 	if err != nil {
 		return nil, err
 	}
-	certificate, err := tls.X509KeyPair(append(slices.Clone(leaf.certPEM), ca.certPEM...), leaf.keyPEM)
+	certificate, err := tls.X509KeyPair(append(slices.Clone(leaf.CertPEM), ca.CertPEM...), leaf.KeyPEM)
 	if err != nil {
 		return nil, fmt.Errorf("read the serving certificate: %w", err)
 	}
-	return &Bundle{CAPEM: ca.certPEM, Certificate: certificate}, nil
+	return &Bundle{CAPEM: ca.CertPEM, Certificate: certificate}, nil
 }
 
 // valid reports whether a certificate is in the first two thirds of its life.
@@ -136,13 +136,15 @@ func hostsOf(c *x509.Certificate) []string {
 	return slices.Sorted(slices.Values(hosts))
 }
 
-type pair struct {
-	cert            *x509.Certificate
-	key             *ecdsa.PrivateKey
-	certPEM, keyPEM []byte
+// Pair is a certificate and its key.
+type Pair struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	// CertPEM and KeyPEM are both in PEM.
+	CertPEM, KeyPEM []byte
 }
 
-func ensurePair(dir, name string, good func(*x509.Certificate) bool, create func(old *pair) (*pair, error)) (*pair, error) {
+func ensurePair(dir, name string, good func(*x509.Certificate) bool, create func(old *Pair) (*Pair, error)) (*Pair, error) {
 	certFile, keyFile := filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key")
 	existing, err := readPair(certFile, keyFile)
 	switch {
@@ -156,13 +158,13 @@ func ensurePair(dir, name string, good func(*x509.Certificate) bool, create func
 		return nil, fmt.Errorf("create %s: %w", certFile, err)
 	}
 	// The key is written first, so that a crash leaves no certificate without its key.
-	if err := durable.Replace(keyFile, created.keyPEM, 0o600); err != nil {
+	if err := durable.Replace(keyFile, created.KeyPEM, 0o600); err != nil {
 		return nil, err
 	}
-	return created, durable.Replace(certFile, created.certPEM, 0o644)
+	return created, durable.Replace(certFile, created.CertPEM, 0o644)
 }
 
-func readPair(certFile, keyFile string) (*pair, error) {
+func readPair(certFile, keyFile string) (*Pair, error) {
 	certPEM, err := os.ReadFile(certFile)
 	if err != nil {
 		return nil, err
@@ -181,10 +183,12 @@ func readPair(certFile, keyFile string) (*pair, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s is not an ECDSA key", keyFile)
 	}
-	return &pair{cert: both.Leaf, key: key, certPEM: certPEM, keyPEM: keyPEM}, nil
+	return &Pair{cert: both.Leaf, key: key, CertPEM: certPEM, KeyPEM: keyPEM}, nil
 }
 
-func newPair(template *x509.Certificate, ca *pair, now time.Time) (*pair, error) {
+// NewPair makes a P-256 key and a certificate for it, signed by ca, or by itself if ca is nil. The certificate is valid
+// from an hour before now, and has a random serial number.
+func NewPair(template *x509.Certificate, ca *Pair, now time.Time) (*Pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
@@ -193,7 +197,7 @@ func newPair(template *x509.Certificate, ca *pair, now time.Time) (*pair, error)
 }
 
 // signed returns a certificate of key, signed by ca, or by itself if ca is nil.
-func signed(template *x509.Certificate, key *ecdsa.PrivateKey, ca *pair, now time.Time) (*pair, error) {
+func signed(template *x509.Certificate, key *ecdsa.PrivateKey, ca *Pair, now time.Time) (*Pair, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
 		return nil, err
@@ -216,9 +220,9 @@ func signed(template *x509.Certificate, key *ecdsa.PrivateKey, ca *pair, now tim
 	if err != nil {
 		return nil, err
 	}
-	return &pair{
+	return &Pair{
 		cert: cert, key: key,
-		certPEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-		keyPEM:  pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}),
+		CertPEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		KeyPEM:  pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}),
 	}, nil
 }

@@ -18,6 +18,8 @@
 //     written again and again makes history, and not a full store. A defragmentation stops etcd for its
 //     time, so it is made only when the file is larger than the quota. After NOSPACE the
 //     keeper compacts, defragments and disarms the alarm, with the same rules.
+//   - etcd starts before kcp, with certificates of the hub: kcp makes a connection to etcd for each kind of each workspace,
+//     and the handshakes with the keys that embeddedetcd makes (P-521) took a quarter of the CPU of a start.
 //   - An etcd and a kcp of their own serve the same folder (Standalone). The flags of that kcp come from the options
 //     of the embedded one. It has no flag for two of them, and none changes its data: it runs MutatingAdmissionPolicies, and
 //     delays every new CRD by five seconds.

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kcp-dev/embeddedetcd"
 	"github.com/kcp-dev/kcp/pkg/admission/mutatingadmissionpolicy"
 	"github.com/kcp-dev/kcp/pkg/server"
 	serveroptions "github.com/kcp-dev/kcp/pkg/server/options"
@@ -137,26 +136,15 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	config, err := server.NewConfig(ctx, *completed)
+	etcd, err := configureEtcd(completed.EmbeddedEtcd, completed.GenericControlPlane.Etcd.EnableWatchCache, time.Now())
 	if err != nil {
-		return fmt.Errorf("configure kcp: %w", err)
-	}
-	// There is one server. kcp assumes three by default and then delays every new CRD by
-	// five seconds, so that the others can see it.
-	config.ApiExtensions.ExtraConfig.MasterCount = 1
-	s.acceptTokens(config)
-	completedConfig, err := config.Complete()
-	if err != nil {
-		return fmt.Errorf("configure kcp: %w", err)
+		return fmt.Errorf("configure etcd: %w", err)
 	}
 	// kcp needs etcd until it has shut down, so etcd has a context of its own that ends
 	// later.
 	etcdCtx, stopEtcd := context.WithCancel(context.WithoutCancel(ctx))
-	// etcd logs its own shutdown as an error. Errors that keep it from starting are
-	// returned.
-	completedConfig.EmbeddedEtcd.Config.LogLevel = "panic"
-	etcd := embeddedetcd.NewServer(completedConfig.EmbeddedEtcd)
-	blocks := newReserve(completedConfig.EmbeddedEtcd.Dir)
+	dir := completed.EmbeddedEtcd.Directory
+	blocks := newReserve(dir)
 	if s.options.Storage != nil {
 		blocks.held = s.options.Storage.Reserved
 	}
@@ -171,7 +159,7 @@ func (s *Server) Run(ctx context.Context) error {
 		return fmt.Errorf("start etcd in %s: %w", s.options.Dir, err)
 	}
 	holding.Go(func() { blocks.maintain(etcdCtx) })
-	keep, err := s.newKeeper(completedConfig.EmbeddedEtcd.Dir)
+	keep, err := s.newKeeper(dir)
 	if err != nil {
 		return err
 	}
@@ -182,6 +170,19 @@ func (s *Server) Run(ctx context.Context) error {
 		stopKeeper()
 		keeping.Wait()
 	}()
+	runsAlready(completed, s.options.EtcdClientPort)
+	config, err := server.NewConfig(ctx, *completed)
+	if err != nil {
+		return fmt.Errorf("configure kcp: %w", err)
+	}
+	// There is one server. kcp assumes three by default and then delays every new CRD by
+	// five seconds, so that the others can see it.
+	config.ApiExtensions.ExtraConfig.MasterCount = 1
+	s.acceptTokens(config)
+	completedConfig, err := config.Complete()
+	if err != nil {
+		return fmt.Errorf("configure kcp: %w", err)
+	}
 	kcp, err := server.NewServer(completedConfig)
 	if err != nil {
 		return fmt.Errorf("make kcp: %w", err)
@@ -202,17 +203,6 @@ func (s *Server) Run(ctx context.Context) error {
 		return fmt.Errorf("run kcp: %w", err)
 	}
 	return nil
-}
-
-// startEtcd starts etcd and turns its panic at a full disk or unreadable data into an
-// error. etcd has logged the cause.
-func startEtcd(ctx context.Context, etcd *embeddedetcd.Server) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%v; see what etcd says above, and whether the disk has room", p)
-		}
-	}()
-	return etcd.Run(ctx)
 }
 
 func (s *Server) complete(ctx context.Context) (completed *serveroptions.CompletedOptions, err error) {

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kcp-dev/embeddedetcd"
 	etcdoptions "github.com/kcp-dev/embeddedetcd/options"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
@@ -58,10 +57,8 @@ func newServerIn(t *testing.T, dir string) (*Server, *keeper) {
 	client, peer := freePorts(t)
 	o := etcdoptions.NewOptions(dir)
 	o.Enabled, o.ClientPort, o.PeerPort, o.QuotaBackendBytes = true, strconv.Itoa(client), strconv.Itoa(peer), testLimit
-	config, err := embeddedetcd.NewConfig(o.Complete(genericoptions.NewEtcdOptions(storagebackend.NewDefaultConfig("/", nil))), false)
+	etcd, err := configureEtcd(o.Complete(genericoptions.NewEtcdOptions(storagebackend.NewDefaultConfig("/", nil))), false, time.Now())
 	require.NoError(t, err)
-	config.LogLevel = "panic"
-	etcd := embeddedetcd.NewServer(config.Complete())
 	ctx, stop := context.WithCancel(context.Background())
 	require.NoError(t, startEtcd(ctx, etcd))
 	t.Cleanup(func() { stop(); awaitStopped(etcd) })

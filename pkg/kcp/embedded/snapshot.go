@@ -20,6 +20,9 @@ import (
 // etcdDir is the folder of etcd in that of kcp, as kcp chooses it.
 const etcdDir = "etcd-server"
 
+// secretsDir is the folder of the certificates of etcd and its clients in that of etcd.
+const secretsDir = "secrets"
+
 // patience is how long a defragmentation that is due waits for a snapshot.
 const patience = 10 * time.Second
 
@@ -78,17 +81,17 @@ func (c *copying) defragment(do func() error) error {
 
 // etcdClient returns a client of the etcd that runs in dir.
 func (s *Server) etcdClient(dir string) (*clientv3.Client, error) {
-	secrets := filepath.Join(dir, "secrets")
+	secrets := filepath.Join(dir, secretsDir)
+	client := filepath.Join(secrets, "client")
 	info := transport.TLSInfo{
-		CertFile: filepath.Join(secrets, "client", "cert.pem"), KeyFile: filepath.Join(secrets, "client", "key.pem"),
-		TrustedCAFile: filepath.Join(secrets, "ca", "cert.pem"),
+		CertFile: certOf(client), KeyFile: keyOf(client), TrustedCAFile: certOf(filepath.Join(secrets, "ca")),
 	}
 	config, err := info.ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("read the certificates of etcd: %w", err)
 	}
 	etcd, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{fmt.Sprintf("https://localhost:%d", s.options.EtcdClientPort)}, TLS: config,
+		Endpoints: []string{etcdURL(s.options.EtcdClientPort).String()}, TLS: config,
 		Logger: zap.NewNop(),
 	})
 	if err != nil {

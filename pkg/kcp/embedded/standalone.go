@@ -25,7 +25,7 @@ const etcdName = "default"
 // file of static tokens, or empty. Standalone starts and writes nothing. It fails if a process works with the data, if
 // the folder has not all that a start makes, and if kcp would accept the tokens of other issuers than at the last start.
 func Standalone(o Options, tokenFile string) (etcd, kcp []string, err error) {
-	secrets := filepath.Join(o.Dir, etcdDir, "secrets")
+	secrets := filepath.Join(o.Dir, etcdDir, secretsDir)
 	ca, peer, client := filepath.Join(secrets, "ca"), filepath.Join(secrets, "peer"), filepath.Join(secrets, "client")
 	for _, file := range []string{
 		filepath.Join(o.Dir, portsFile), filepath.Join(o.Dir, lockFile), filepath.Join(o.Dir, databaseFile),
