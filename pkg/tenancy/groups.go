@@ -33,6 +33,9 @@ const (
 	maxGroupName = 512
 	// MinGroupMaxAge is the lowest --group-max-age.
 	MinGroupMaxAge = time.Minute
+	// issuerAhead is how far the clock of an identity provider may be ahead of kcp's. Its times order its credentials, so
+	// that an older one never counts as newer while kcp's clock is behind.
+	issuerAhead = 5 * time.Minute
 	// CauseGroupMapped is the cause of a refusal of a mapping of a group that has another role there.
 	CauseGroupMapped = "GroupMapped"
 )
@@ -59,8 +62,10 @@ type HeardGroups struct {
 // an eighth of maxAge.
 func (h HeardGroups) Learn(held *v1alpha1.UserGroups, now time.Time, maxAge time.Duration) *v1alpha1.UserGroups {
 	at := h.IssuedAt
-	if at.IsZero() || at.After(now) {
+	if latest := now.Add(issuerAhead); at.IsZero() {
 		at = now
+	} else if at.After(latest) {
+		at = latest
 	}
 	at = at.UTC().Truncate(time.Second)
 	if !h.IssuedAt.IsZero() && held != nil && !at.After(held.IssuedAt.Time) {
