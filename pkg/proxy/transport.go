@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"crypto/tls"
 	"net"
 	"net/http"
@@ -13,12 +14,20 @@ const upstreamIdle = 512
 
 // NewTransport returns the transport to kcp for proxied requests. It has kcp's CA and no credential,
 // because proxied requests carry the caller's own. It uses the proxy of the kubeconfig, as the
-// hub's own requests do.
-func NewTransport(config *tls.Config, through func(*http.Request) (*url.URL, error)) *http.Transport {
+// hub's own requests do. hear gets its connections: a kcp that answers tenants is available, even if it is too busy to
+// answer the hub in time.
+func NewTransport(config *tls.Config, through func(*http.Request) (*url.URL, error), hear func(net.Conn) net.Conn) *http.Transport {
+	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}
 	return &http.Transport{
-		Proxy:                 through,
-		TLSClientConfig:       config,
-		DialContext:           (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		Proxy:           through,
+		TLSClientConfig: config,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := dialer.DialContext(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			return hear(conn), nil
+		},
 		TLSHandshakeTimeout:   5 * time.Second,
 		ResponseHeaderTimeout: 65 * time.Second,
 		MaxIdleConnsPerHost:   upstreamIdle,

@@ -203,7 +203,7 @@ func (a *assembly) proxy(serving context.Context, enter func(user, cluster strin
 	if err != nil {
 		return nil, err
 	}
-	a.upstream = transport.NewConnections(proxy.NewTransport(upstreamTLS, config.Proxy))
+	a.upstream = transport.NewConnections(proxy.NewTransport(upstreamTLS, config.Proxy, a.clients.Health().Hear))
 	return proxy.New(proxy.Config{
 		Payer: a.payer, Guards: a.clusters.WorkspacePolicy.Guards,
 		Upstream: upstream, Transport: a.hub.tracer.Proxied(a.clients.Health().Bind(a.upstream)), Enter: enter,

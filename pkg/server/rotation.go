@@ -88,7 +88,7 @@ func (a *assembly) reloadKubeconfig() error {
 	if err != nil {
 		return err
 	}
-	a.upstream.Replace(proxy.NewTransport(upstreamTLS, config.Proxy))
+	a.upstream.Replace(proxy.NewTransport(upstreamTLS, config.Proxy, a.clients.Health().Hear))
 	if a.shardAdmin == a.clients {
 		return nil
 	}

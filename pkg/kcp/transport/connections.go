@@ -75,7 +75,7 @@ func newTransport(config *rest.Config, health *Health) (*http.Transport, error) 
 			if err != nil {
 				return nil, err
 			}
-			return liveConn{Conn: conn, alive: &health.heard}, nil
+			return health.Hear(conn), nil
 		},
 		TLSClientConfig:       tls,
 		TLSHandshakeTimeout:   handshakeTimeout,

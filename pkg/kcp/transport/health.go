@@ -152,6 +152,9 @@ func unavailable(err error) *errs.Error {
 	return e
 }
 
+// Hear returns a connection to kcp on which every byte that arrives is a sign of life.
+func (h *Health) Hear(c net.Conn) net.Conn { return liveConn{Conn: c, alive: &h.heard} }
+
 // liveConn is a connection to kcp on which every byte that arrives is a sign of life.
 type liveConn struct {
 	net.Conn

@@ -3,6 +3,7 @@ package transport_test
 import (
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -145,6 +146,28 @@ func TestHealth_staysDuringSlowAnswers(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, p.Err())
 	recovered(t, p)
+}
+
+// One tenant's large lists must not close the hub to all: a kcp that answers them is available, even if it is too busy to
+// answer the hub.
+func TestHealth_staysWhileKCPAnswersTenants(t *testing.T) {
+	t.Parallel()
+	c := &cutter{}
+	p := probing(t, newClients(t, c.through(t, newKCP(t, true, nil, nil))))
+	recovered(t, p)
+	tenant, busy := net.Pipe()
+	var reading sync.WaitGroup
+	reading.Go(func() { _, _ = io.Copy(io.Discard, p.Hear(tenant)) })
+	defer c.block()()
+	// Silence may last half as long.
+	for began := time.Now(); time.Since(began) < 3*time.Second; <-time.After(50 * time.Millisecond) {
+		_, err := busy.Write([]byte("part of a list"))
+		require.NoError(t, err)
+		require.NoError(t, p.Err())
+	}
+	require.NoError(t, busy.Close())
+	reading.Wait()
+	lost(t, p)
 }
 
 func TestFailFast_returnsErrorsForCallers(t *testing.T) {
