@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"runtime"
 	"time"
 
 	"github.com/faroshq/kedge-hub/pkg/api/bots"
@@ -174,15 +173,6 @@ func (a *assembly) callers() (func(*http.Request) (store.Bindings, error), error
 	}, err
 }
 
-// largeAtOnce returns the number of large answers of an Organization that are in progress at once: they have
-// half of the cores of an embedded kcp. An external kcp has cores of its own, and bytes alone limit them.
-func (h *hub) largeAtOnce() int {
-	if !h.config.Embedded {
-		return 0
-	}
-	return max(runtime.GOMAXPROCS(0)/2, 1)
-}
-
 // payer is the maker of an Organization.
 func (a *assembly) payer(org string) string {
 	if o, ok := a.views.Org(org); ok && o.Organization != nil {
@@ -217,7 +207,7 @@ func (a *assembly) proxy(serving context.Context, enter func(user, cluster strin
 		Streams: proxy.StreamLimits{All: limits.MaxStreams, PerPerson: limits.MaxStreamsPerPerson, Refused: a.hub.limits.Refused},
 		Load: proxy.LoadLimits{
 			All: limits.MaxRequestsInFlight, Requests: limits.MaxRequestsInFlightPerWorkspace, Bytes: limits.BytesInFlight(),
-			Parallel: a.hub.largeAtOnce(), Stored: a.storedIn, Served: a.servedIn, Refused: a.hub.limits.Refused,
+			Parallel: limits.LargeLists(a.hub.config.Embedded), Stored: a.storedIn, Served: a.servedIn, Refused: a.hub.limits.Refused,
 		},
 		Usage: a.hub.usage, Draining: serving, Metrics: a.hub.registry,
 	})

@@ -1,8 +1,10 @@
 package options
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
+	"runtime"
 
 	"github.com/spf13/pflag"
 
@@ -47,6 +49,9 @@ type LimitOptions struct {
 	// MaxBytesInFlight (--max-bytes-in-flight) is the size of the answers of all lists of more than 3 MiB
 	// that kcp serves at the same time, as a quantity of Kubernetes. Default 512Mi.
 	MaxBytesInFlight string
+	// KCPCores (--kcp-cores) is the number of cores of kcp: an Organization has one list of more than 3 MiB at a time
+	// for every two. 0 stands for the cores of the hub with an embedded kcp, and for 2 with an external one.
+	KCPCores int
 	// FailedAuthenticationsPerPeer (--failed-authentications-per-peer) is the rate of requests with an
 	// invalid token. Over it a peer gets no token verified that was not valid before. Default 10.
 	FailedAuthenticationsPerPeer float64
@@ -109,6 +114,19 @@ func (o LimitOptions) LoginRates() httpmw.LoginRates {
 	}
 }
 
+// externalCores is the number of cores of an external kcp if nobody says how many it has. More large lists at once than
+// it has cores for hold up everybody.
+const externalCores = 2
+
+// LargeLists returns the number of lists of more than 3 MiB that an Organization has at a time.
+func (o LimitOptions) LargeLists(embedded bool) int {
+	cores := cmp.Or(o.KCPCores, externalCores)
+	if embedded && o.KCPCores == 0 {
+		cores = runtime.GOMAXPROCS(0)
+	}
+	return max(cores/2, 1)
+}
+
 func newLimitOptions() LimitOptions {
 	return LimitOptions{
 		MaxConnections: 10_000, MaxConnectionsPerPeer: 1_000, MaxStreamsPerConnection: 100,
@@ -145,8 +163,10 @@ func (o *LimitOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.MaxBytesInFlight, "max-bytes-in-flight", o.MaxBytesInFlight, "Maximum size of the answers of all lists in "+
 		"workspaces that kcp serves at the same time, such as 512Mi, and of what watches begin with. A list counts for all that "+
 		"its workspace stores, or for its limit; those below 3 MiB do not count. One organization and one person have at most a "+
-		"quarter each, with an embedded kcp one such list at a time for every two cores, and all organizations of one creator "+
-		"three quarters. What has no room waits for up to 10 seconds. 0 disables the limit.")
+		"quarter each, one such list at a time for every two of --kcp-cores, and all organizations of one creator "+
+		"three quarters. What has no room waits for up to 10 seconds. 0 disables the limits.")
+	fs.IntVar(&o.KCPCores, "kcp-cores", o.KCPCores, "Number of cores of kcp, for --max-bytes-in-flight: more large lists at once than "+
+		"it has cores for hold up everybody. 0 stands for the cores of the hub with an embedded kcp, and for 2 with an external one.")
 	fs.Float64Var(&o.FailedAuthenticationsPerPeer, "failed-authentications-per-peer", o.FailedAuthenticationsPerPeer, "Maximum rate of requests with an invalid token from one peer. Above it only tokens that were valid before are accepted from that peer. Requests"+rateUsage)
 	fs.Float64Var(&o.RequestsPerPerson, "requests-per-person", o.RequestsPerPerson, "Maximum rate of requests of one person. Requests"+rateUsage)
 	fs.Float64Var(&o.WritesPerPerson, "writes-per-person", o.WritesPerPerson, "Maximum rate of requests of one person that may change something. Requests"+rateUsage)
@@ -175,6 +195,9 @@ func (o *LimitOptions) complete(fail func(flag, format string, args ...any)) htt
 		if n < 0 {
 			fail(flag, "%d is negative; give a number, or 0 for no limit", n)
 		}
+	}
+	if o.KCPCores < 0 {
+		fail("kcp-cores", "%d is negative; give the number of cores of kcp, or 0", o.KCPCores)
 	}
 	parseSize(fail, "max-bytes-in-flight", o.MaxBytesInFlight, &o.bytesInFlight)
 	if o.MaxStreamsPerConnection < 1 || o.MaxStreamsPerConnection > maxHTTP2Streams {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -85,6 +86,7 @@ func TestComplete_namesTheBadFlag(t *testing.T) {
 		"--workspace-objects":       func(o *Options) { o.Storage.WorkspaceObjects = -1 },
 		"--workspace-bytes":         func(o *Options) { o.Storage.WorkspaceBytes = "100" },
 		"--max-bytes-in-flight":     func(o *Options) { o.Limits.MaxBytesInFlight = "1000k" },
+		"--kcp-cores":               func(o *Options) { o.Limits.KCPCores = -1 },
 		"--workspace-roles":         func(o *Options) { o.Storage.WorkspaceRoles = -1 },
 		"--org-bytes":               func(o *Options) { o.Storage.OrgBytes = "much" },
 		"--etcd-quota":              func(o *Options) { o.Storage.EtcdQuota = "63Mi" },
@@ -152,5 +154,18 @@ func TestPortalTokens_areForLoopbackOnly(t *testing.T) {
 		config, err := o.Complete()
 		require.NoError(t, err, name)
 		require.Equal(t, c.want, config.PortalTokens(), name)
+	}
+}
+
+// More large lists at once than kcp has cores for hold up everybody, also where the hub does not know how many it has.
+func TestLargeLists_areBoundedByTheCoresOfKCP(t *testing.T) {
+	t.Parallel()
+	own := max(runtime.GOMAXPROCS(0)/2, 1)
+	for _, c := range []struct {
+		cores    int
+		embedded bool
+		want     int
+	}{{0, true, own}, {0, false, 1}, {1, true, 1}, {16, true, 8}, {16, false, 8}} {
+		require.Equal(t, c.want, LimitOptions{KCPCores: c.cores}.LargeLists(c.embedded), "%+v", c)
 	}
 }
