@@ -108,6 +108,10 @@ func DecideEnding(o *v1alpha1.Organization, memberships []*v1alpha1.Membership, 
 		}
 	}
 	changes := without(o.Spec.MembershipChanges, e.User, "")
+	if e.Cascade && !stays {
+		// Nothing that gives them something in a Workspace is carried out after it, or again.
+		changes = slices.DeleteFunc(changes, func(c v1alpha1.MembershipChange) bool { return c.User == e.User && !Removes(c) })
+	}
 	for _, c := range changes {
 		if c.Workspace == "" && (!c.Role.AtLeast(v1alpha1.RoleAdmin) || c.ExpiresAt != nil) {
 			delete(lasting, c.User)
