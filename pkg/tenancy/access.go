@@ -78,14 +78,34 @@ type Standing struct {
 	ByGroup string
 	// Lent is true if nothing that was given by hand suffices: the right is that of a request or a group, and ends with it.
 	Lent bool
+	// ByHand is when what was given by hand ceases to suffice by time, or nil: also where a request or a group lends more
+	// for longer, people do not give themselves more than that.
+	ByHand *metav1.Time
+}
+
+// Own is when what people make for themselves ends, or nil.
+func (s Standing) Own() *metav1.Time {
+	if s.Lent {
+		return s.Until
+	}
+	return s.ByHand
+}
+
+// Prolonged reports whether a mapping of a group can give its maker, who is in the group, what lasts longer than their
+// right. Who is admin by a group alone can map other groups of theirs, for less: one that makes them admin would stay
+// when they leave the first.
+func (s Standing) Prolonged(m v1alpha1.GroupMapping) bool {
+	return s.Own() != nil && (s.ByGroup == "" || m.Role.AtLeast(v1alpha1.RoleAdmin))
 }
 
 // StandingOf returns what entitles the caller, who satisfies the rule may now.
 func (s Scope) StandingOf(o *v1alpha1.Organization, inOrg, inWorkspace *v1alpha1.Membership, now time.Time, may func(Scope) error) Standing {
-	return Standing{
-		Until: s.EndOf(o, inOrg, inWorkspace, may), ByGroup: s.ByGroupAlone(o, inOrg, now, may),
-		Lent: may(s.At(o, byHandAlone(inOrg), byHandAlone(inWorkspace), now)) != nil,
+	standing := Standing{Until: s.EndOf(o, inOrg, inWorkspace, may), ByGroup: s.ByGroupAlone(o, inOrg, now, may)}
+	handInOrg, handInWorkspace := byHandAlone(inOrg), byHandAlone(inWorkspace)
+	if standing.Lent = may(s.At(o, handInOrg, handInWorkspace, now)) != nil; !standing.Lent {
+		standing.ByHand = s.EndOf(o, handInOrg, handInWorkspace, may)
 	}
+	return standing
 }
 
 // EndOf returns when the rule may, which the caller satisfies now, ceases to hold by time, or nil.

@@ -345,7 +345,7 @@ func TestEdit_nobodyProlongsTheirOwnRight(t *testing.T) {
 	t.Parallel()
 	o := &v1alpha1.Organization{}
 	edit := tenancy.MemberEdit{
-		User: "bob", By: "bob", Workspace: partWorkspace, Add: true, Role: v1alpha1.RoleAdmin, Author: tenancy.Standing{Until: endIn(time.Hour)},
+		User: "bob", By: "bob", Workspace: partWorkspace, Add: true, Role: v1alpha1.RoleAdmin, Author: tenancy.Standing{ByHand: endIn(time.Hour)},
 		At: metav1.NewMicroTime(partsNow),
 	}
 	_, err := tenancy.DecideEdit(o, nil, edit)
@@ -361,7 +361,7 @@ func TestEdit_nobodyProlongsTheirOwnRight(t *testing.T) {
 	admin.Spec.ExpiresAt = endIn(time.Hour)
 	other := tenancy.NewMembership("alice", "", v1alpha1.RoleAdmin)
 	ending := tenancy.Ending{
-		User: "bob", By: "bob", Expiry: &tenancy.Expiry{At: endIn(2 * time.Hour)}, Author: tenancy.Standing{Until: endIn(time.Hour)}, At: metav1.NewMicroTime(partsNow),
+		User: "bob", By: "bob", Expiry: &tenancy.Expiry{At: endIn(2 * time.Hour)}, Author: tenancy.Standing{ByHand: endIn(time.Hour)}, At: metav1.NewMicroTime(partsNow),
 	}
 	active := func(string) bool { return true }
 	_, err = tenancy.DecideEnding(o, []*v1alpha1.Membership{admin, other}, ending, active, nil)

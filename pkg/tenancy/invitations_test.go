@@ -142,7 +142,7 @@ func withoutEnd() (tenancy.Standing, error) { return tenancy.Standing{}, nil }
 func TestDecideAcceptance_nobodyProlongsTheirOwnRight(t *testing.T) {
 	t.Parallel()
 	end := metav1.NewTime(invitedAt.Add(time.Hour))
-	standing := tenancy.Standing{Until: &end}
+	standing := tenancy.Standing{Until: &end, ByHand: &end}
 	judge := func() (tenancy.Standing, error) { return standing, nil }
 	place := anInvitation("i", v1alpha1.InvitationStatus{})
 	accept := func(by string) ([]v1alpha1.MembershipChange, error) {

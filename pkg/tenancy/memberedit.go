@@ -70,8 +70,11 @@ type MemberEdit struct {
 // is nothing to change. held is the Membership in kcp, read after o was, or nil if there is none.
 func DecideEdit(o *v1alpha1.Organization, held *v1alpha1.Membership, e MemberEdit) ([]v1alpha1.MembershipChange, error) {
 	before, pending := ChangeOf(o, e.User, e.Workspace)
-	if pending = pending && ChangeApplies(before, held); !pending && held != nil {
-		before = given(held)
+	if pending = pending && ChangeApplies(before, held); !pending {
+		before = v1alpha1.MembershipChange{}
+		if held != nil {
+			before = given(held)
+		}
 	}
 	if e.AsManager && HighestRole(ChangedMembership(nil, before)).AtLeast(v1alpha1.RoleAdmin) {
 		return nil, RoleTooLow("managers may not change what admins of the workspace have; ask an admin of it")
@@ -133,8 +136,8 @@ func outlasts(c v1alpha1.MembershipChange, author Standing) error {
 	switch {
 	case author.Lent:
 		message = "your right to do this is by a request or a group, and ends with it; " + message
-	case author.Until != nil && endsLater(c.ExpiresAt, author.Until):
-		message = "your right to do this ends at " + ExpiryText(author.Until) + "; " + message
+	case author.ByHand != nil && endsLater(c.ExpiresAt, author.ByHand):
+		message = "what you were given by hand ends at " + ExpiryText(author.ByHand) + "; " + message
 	default:
 		return nil
 	}

@@ -41,5 +41,39 @@ func TestEdit_nobodyKeepsWhatIsLent(t *testing.T) {
 
 		held.Spec.Role = v1alpha1.RoleAdmin
 		require.False(t, s.StandingOf(o, nil, held, partsNow, may).Lent, "what is by hand suffices")
+
+		// What is lent lasts longer than what is by hand, and prolongs it for nobody.
+		held.Spec.ExpiresAt = endIn(time.Minute)
+		edit.Author = s.StandingOf(o, nil, held, partsNow, may)
+		require.Equal(t, tenancy.Standing{Until: endIn(time.Hour), ByGroup: edit.Author.ByGroup, ByHand: endIn(time.Minute)}, edit.Author, name)
+		_, err = tenancy.DecideEdit(o, held, edit)
+		requireCause(t, err, tenancy.CauseOwnRight)
+		require.Equal(t, endIn(time.Minute), edit.Author.Own(), "a Workspace that they make")
 	}
+}
+
+// Who is admin by a group alone maps other groups of theirs for less, and none that makes them admin when they leave the first.
+func TestProlonged_aGroupKeepsNobodyAdminWhoLeavesAnother(t *testing.T) {
+	t.Parallel()
+	lent := tenancy.Standing{Until: endIn(time.Hour), ByGroup: tenancy.GroupSource("g1"), Lent: true}
+	require.True(t, lent.Prolonged(v1alpha1.GroupMapping{Role: v1alpha1.RoleAdmin}))
+	require.False(t, lent.Prolonged(v1alpha1.GroupMapping{Role: v1alpha1.RoleMember}))
+	lent.ByGroup = ""
+	require.True(t, lent.Prolonged(v1alpha1.GroupMapping{Role: v1alpha1.RoleMember}), "by a request")
+	require.False(t, tenancy.Standing{Until: endIn(time.Hour)}.Prolonged(v1alpha1.GroupMapping{Role: v1alpha1.RoleAdmin}), "by hand, without an end")
+}
+
+// An edit of a Membership that was removed meanwhile gives nothing to the next one of that person.
+func TestDecideEdit_buildsOnNothingThatIsVoid(t *testing.T) {
+	t.Parallel()
+	o := &v1alpha1.Organization{}
+	o.Spec.MembershipChanges = []v1alpha1.MembershipChange{{
+		User: "bob", Workspace: partWorkspace, UID: "gone", Role: v1alpha1.RoleMember, Sudo: true, Manager: true, Roles: []v1alpha1.RoleRef{{Name: "ops"}},
+	}}
+	add := tenancy.MemberEdit{User: "bob", By: "alice", Workspace: partWorkspace, Add: true, Role: v1alpha1.RoleMember, At: metav1.NewMicroTime(partsNow)}
+	changes, err := tenancy.DecideEdit(o, nil, add)
+	require.NoError(t, err)
+	require.Equal(t, []v1alpha1.MembershipChange{{
+		User: "bob", Workspace: partWorkspace, Role: v1alpha1.RoleMember, By: "alice", RequestedAt: metav1.NewMicroTime(partsNow),
+	}}, changes)
 }

@@ -144,13 +144,12 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 				if err != nil {
 					return err
 				}
-				// The identity provider says how long a right by a group lasts.
-				if standing.Until != nil && standing.ByGroup == "" && len(mappings) > len(o.Spec.Groups) {
+				if standing.Prolonged(m) && len(mappings) > len(o.Spec.Groups) {
 					u, err := h.KCP.GetUser(ctx, scope.User)
 					if err != nil {
 						return err
 					}
-					if err := tenancy.CheckMapper(u, m.Group, standing.Until); err != nil {
+					if err := tenancy.CheckMapper(u, m.Group, standing.Own()); err != nil {
 						return err
 					}
 				}

@@ -3,6 +3,7 @@ package groups_test
 import (
 	"context"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -146,6 +147,21 @@ func TestGroups_prolongNobodysOwnRight(t *testing.T) {
 	w.call(apitest.Admin, http.MethodPost, path, dev).RefusedCause(t, tenancy.CauseOwnRight)
 	require.Empty(t, w.call(apitest.Admin, http.MethodGet, path, "").Items(t, "id"))
 	w.groups[apitest.Admin] = []string{"kedge:ops"}
+	w.call(apitest.Admin, http.MethodPost, path, dev).Object(t, http.StatusCreated)
+}
+
+// An admin by a group of theirs who maps another one of theirs would stay admin when they leave the first.
+func TestGroups_keepNobodyAdminWhoLeavesOne(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, true)
+	m := apitest.Membership(apitest.Admin, "", "")
+	m.Spec.Extra = []v1alpha1.MembershipExtra{
+		{Source: tenancy.GroupSource("g1"), Role: v1alpha1.RoleAdmin, ExpiresAt: &metav1.Time{Time: apitest.Epoch().Add(time.Hour)}},
+	}
+	w.PutMembership(apitest.Acme, m)
+	admins := strings.Replace(dev, `"role":"member"`, `"role":"admin"`, 1)
+	require.NotEqual(t, dev, admins)
+	w.call(apitest.Admin, http.MethodPost, path, admins).RefusedCause(t, tenancy.CauseOwnRight)
 	w.call(apitest.Admin, http.MethodPost, path, dev).Object(t, http.StatusCreated)
 }
 

@@ -167,7 +167,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 				return err
 			}
 			o.Spec.WorkspaceClaims = claims
-			o.Spec.MembershipChanges, err = tenancy.WithCreator(o, c, standing.Until, standing.ByGroup)
+			o.Spec.MembershipChanges, err = tenancy.WithCreator(o, c, standing.Own(), standing.ByGroup)
 			return err
 		})
 	}); err != nil {

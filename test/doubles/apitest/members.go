@@ -40,7 +40,7 @@ func (w *World) PutMembership(org string, m *v1alpha1.Membership) {
 	}
 	w.members[org][m.Name] = m
 	o := w.orgs[org]
-	place := tenancy.IndexedMembership{Org: o, FirstAdmin: o.CreatedBy(), Role: m.Spec.Role, Manager: m.Spec.Manager}
+	place := tenancy.IndexedMembership{Org: o, FirstAdmin: o.CreatedBy(), Role: tenancy.HighestRole(m), Manager: m.Spec.Manager}
 	workspace := tenancy.WorkspaceUUID(m)
 	if workspace != "" {
 		ws := w.workspaces[workspace]
