@@ -67,6 +67,9 @@ func TestGrant_ofAnAdminRemovedMeanwhileIsTakenBack(t *testing.T) {
 		},
 		"a later end": func(f *fixture) apitest.Answer { return f.patch(apitest.WSAdmin, `{"expiresAt": `+later+`}`) },
 		"no end":      func(f *fixture) apitest.Answer { return f.patch(apitest.WSAdmin, `{"expiresAt": null}`) },
+		"requests": func(f *fixture) apitest.Answer {
+			return f.patch(apitest.WSAdmin, `{"requests": "members", "expiresAt": null}`)
+		},
 	} {
 		for _, removed := range []bool{true, false} {
 			var f *fixture
@@ -80,6 +83,7 @@ func TestGrant_ofAnAdminRemovedMeanwhileIsTakenBack(t *testing.T) {
 				require.Equal(t, 2, f.store.writes, name)
 				require.Equal(t, before.Unix(), ws.ExpiresAt.Unix(), name)
 				require.Equal(t, name == "undelete", ws.DeletionRequestedAt != nil, name)
+				require.Empty(t, ws.Requests, name)
 				continue
 			}
 			answer.Object(t, http.StatusOK)
@@ -136,6 +140,9 @@ func (f *fixture) keeps(t *testing.T) {
 			}
 			if raw, ok := annotations[v1alpha1.ExpiresAtAnnotation]; ok {
 				w.ExpiresAt = at(raw)
+			}
+			if raw, ok := annotations[v1alpha1.RequestsAnnotation]; ok {
+				w.Requests, _ = raw.(string)
 			}
 			ws = *w
 		})

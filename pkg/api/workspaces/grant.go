@@ -39,7 +39,7 @@ func (h *Handler) grant(ctx context.Context, scope *tenancy.Scope, match api.Mat
 		if err := edit(ws, annotations); err != nil {
 			return err
 		}
-		for _, key := range []string{v1alpha1.DeletionRequestedAtAnnotation, v1alpha1.ExpiresAtAnnotation} {
+		for _, key := range []string{v1alpha1.DeletionRequestedAtAnnotation, v1alpha1.ExpiresAtAnnotation, v1alpha1.RequestsAnnotation} {
 			if annotations[key] != held[key] {
 				given[key] = granted{held[key], annotations[key]}
 			}

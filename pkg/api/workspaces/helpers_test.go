@@ -56,6 +56,7 @@ func (s *store) ChangeWorkspace(ctx context.Context, orgCluster string, w tenanc
 		held[v1alpha1.DeletionRequestedAtAnnotation] = w.DeletionRequestedAt.UTC().Format(time.RFC3339)
 	}
 	tenancy.SetWorkspaceEnd(held, w.ExpiresAt)
+	tenancy.SetWorkspaceRequests(held, w.Requests)
 	annotations, err := apitest.Annotate(w, held, s.version, match, edit)
 	if err != nil || annotations == nil {
 		return w, err

@@ -119,8 +119,8 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 	return api.Change[tenancy.Workspace]{
 		Intent: e.intent(*scope.Workspace),
 		Write: func(ctx context.Context, match api.Match) (tenancy.Workspace, error) {
-			// A later end gives everybody in the Workspace what they would not have.
-			gives := func(ws tenancy.Workspace) bool { return e.end != nil && !e.reduces(ws) }
+			// A later end gives everybody in the Workspace what they would not have, and who may ask can be given it.
+			gives := func(ws tenancy.Workspace) bool { return e.requests != nil || e.end != nil && !e.reduces(ws) }
 			return h.grant(ctx, scope, match, by, gives, func(ws tenancy.Workspace, annotations map[string]string) error {
 				if ws.Deleted() || tenancy.Ended(ws.ExpiresAt, h.Rights.Clock.Now()) {
 					return api.NotReady()
@@ -129,9 +129,6 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 					tenancy.SetWorkspaceEnd(annotations, e.end.At)
 				}
 				if e.requests != nil {
-					if err := by.JudgeNow(ctx); err != nil {
-						return err
-					}
 					tenancy.SetWorkspaceRequests(annotations, *e.requests)
 				}
 				if e.name != nil {
