@@ -158,6 +158,12 @@ func policyRules() []policyRule {
 			kinds:   []string{kindDefinitions, kindSchemas},
 		},
 		{
+			// kcp names resources that it does not serve nowhere: the meter would not find what is stored of them.
+			message: "a definition here serves at least one version; delete the definition if nobody is to use it",
+			allowed: "object == null || !has(object.spec) || !has(object.spec.versions) || object.spec.versions.exists(v, v.?served.orValue(false))",
+			kinds:   []string{kindDefinitions, kindSchemas},
+		},
+		{
 			message: "the hub keeps this binding; leave it as it is",
 			allowed: binds("[oldObject].filter(o, o != null)", ExportTenancy, ExportAccess),
 			kinds:   []string{kindAPIBindings},

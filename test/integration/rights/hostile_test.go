@@ -21,6 +21,7 @@ const (
 	refusesReserved = "the hub keeps this object"
 	refusesTokens   = "hold tokens that never expire"
 	refusesWebhooks = "conversion webhooks are not allowed"
+	refusesUnserved = "serves at least one version"
 	refusesAPIs     = "cannot be bound here"
 	refusesBots     = "this binding includes bots"
 )
@@ -29,6 +30,11 @@ func definitionWith(conversion string) string {
 	return `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"traps.example.org"},"spec":{"group":"example.org",` +
 		`"names":{"kind":"Trap","plural":"traps"},"scope":"Cluster","conversion":` + conversion +
 		`,"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`
+}
+
+// unserved is a definition whose objects kcp names nowhere.
+func unserved() string {
+	return strings.Replace(definitionWith(`{"strategy":"None"}`), `"served":true`, `"served":false`, 1)
 }
 
 // aUUID is in the form of the names of bots.
@@ -109,6 +115,8 @@ func attacks() []attack {
 		{"a token that never expires", refusesTokens, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"forever","namespace":"default","annotations":{"kubernetes.io/service-account.name":"robot"}},"type":"kubernetes.io/service-account-token"}`, "create -f -"},
 		{"a conversion webhook", refusesWebhooks, definitionWith(webhook), "create -f -"},
 		{"a conversion webhook in a definition", refusesWebhooks, definitionWith(webhook), "apply --server-side --force-conflicts -f -"},
+		{"a definition whose objects the meter would not find", refusesUnserved, unserved(), "create -f -"},
+		{"a definition that hides its objects", refusesUnserved, unserved(), "apply --server-side --force-conflicts -f -"},
 		{"kcp's API of workspaces", refusesAPIs, apiBinding("mine", "root", "tenancy.kcp.io"), "create -f -"},
 		{"kcp's API of workspaces, in another version", refusesAPIs, strings.Replace(apiBinding("mine", "root", "tenancy.kcp.io"), "v1alpha2", "v1alpha1", 1), "create -f -"},
 		{"kcp's topology", refusesAPIs, apiBinding("mine", "root", "topology.kcp.io"), "create -f -"},
