@@ -176,9 +176,13 @@ func prefers(r *http.Request, wanted string) bool {
 
 // MarkOrg requests the deletion of an Organization (O-13), or withdraws the request. The caller is judged by the caches:
 // kcp shows the Memberships of a deleted Organization to nobody, and nobody changes them before it is undeleted. An undelete
-// is therefore of the deletion that the request saw.
-func (d *Deps) MarkOrg(ctx context.Context, org tenancy.Org, match Match, deleted bool) (tenancy.Org, error) {
+// is therefore of the deletion that the request saw. judge is asked about the version that is written, because removals that
+// were accepted wait in it until the Organization is undeleted.
+func (d *Deps) MarkOrg(ctx context.Context, org tenancy.Org, match Match, deleted bool, judge func(*v1alpha1.Organization) error) (tenancy.Org, error) {
 	marked, err := d.Store.ChangeOrganization(ctx, org.Organization, match, func(_ context.Context, o *v1alpha1.Organization) (err error) {
+		if err := judge(o); err != nil {
+			return err
+		}
 		at := tenancy.Deletable{Noun: "organization", Requested: o.Status.DeletionRequestedAt, Removing: !o.DeletionTimestamp.IsZero()}
 		if !deleted {
 			if err := at.CheckSeen(org.Status.DeletionRequestedAt); err != nil {

@@ -62,8 +62,13 @@ func DecideEnding(o *v1alpha1.Organization, memberships []*v1alpha1.Membership, 
 			in = append(in, other.Spec.WorkspaceRef.Name)
 		}
 	}
-	if pending, ok := ChangeOf(o, e.By, ""); e.By != e.User && (!admins[e.By] || ok && !HighestRole(ChangedMembership(nil, pending)).AtLeast(v1alpha1.RoleAdmin)) {
-		return nil, errs.New(errs.Forbidden, "you are not an admin of this organization any more")
+	if e.By != e.User && !admins[e.By] {
+		return nil, notAnAdminNow()
+	}
+	if e.By != e.User {
+		if err := CheckStaysAdmin(o, e.By); err != nil {
+			return nil, err
+		}
 	}
 	if m == nil {
 		return nil, NotAMember(e.User)
@@ -137,6 +142,18 @@ func DecideEnding(o *v1alpha1.Organization, memberships []*v1alpha1.Membership, 
 		return nil, errs.New(errs.Conflict, "user "+e.User+" is still a member of workspaces of this organization; repeat the request with ?cascade=true to remove them there too", still...)
 	}
 	return append(changes, c), nil
+}
+
+// CheckStaysAdmin refuses what somebody asks for as an admin of an Organization whose removal or demotion was accepted.
+func CheckStaysAdmin(o *v1alpha1.Organization, user string) error {
+	if c, ok := ChangeOf(o, user, ""); ok && !HighestRole(ChangedMembership(nil, c)).AtLeast(v1alpha1.RoleAdmin) {
+		return notAnAdminNow()
+	}
+	return nil
+}
+
+func notAnAdminNow() error {
+	return errs.New(errs.Forbidden, "you are not an admin of this organization any more")
 }
 
 // LastingAdmin reports whether a Membership makes an admin by hand who does not end by time.

@@ -125,7 +125,7 @@ func (h *Handler) mark(w http.ResponseWriter, r *http.Request, deleted bool) err
 	return api.Change[tenancy.Org]{
 		Intent: httpmw.Intent{Reduces: deleted, SameSize: true},
 		Write: func(ctx context.Context, match api.Match) (tenancy.Org, error) {
-			return h.MarkOrg(ctx, held, match, deleted)
+			return h.MarkOrg(ctx, held, match, deleted, func(*v1alpha1.Organization) error { return nil })
 		},
 		Refs: orgRefs,
 		Seen: func(o *tenancy.Org) bool {

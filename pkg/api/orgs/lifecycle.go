@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -28,7 +29,9 @@ func (h *Handler) mark(w http.ResponseWriter, r *http.Request, deleted bool, to 
 	return api.Change[tenancy.Org]{
 		Intent: httpmw.Intent{Reduces: deleted, SameSize: true},
 		Write: func(ctx context.Context, match api.Match) (tenancy.Org, error) {
-			return h.MarkOrg(ctx, scope.Org, match, deleted)
+			return h.MarkOrg(ctx, scope.Org, match, deleted, func(o *v1alpha1.Organization) error {
+				return tenancy.CheckStaysAdmin(o, scope.User)
+			})
 		},
 		Refs: func(tenancy.Org) []tenancy.Ref { return refs(scope.Org.UUID(), scope.User) },
 		Seen: func(org *tenancy.Org) bool {

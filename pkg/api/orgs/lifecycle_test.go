@@ -85,6 +85,24 @@ func TestO13_onlyAdminsDeleteAndUndeleteAnOrg(t *testing.T) {
 	f.undelete(apitest.Admin).Object(t, http.StatusOK)
 }
 
+// A removal that was accepted waits while the Organization is deleted: who is removed does not undelete it.
+func TestO13_whoIsBeingRemovedNeitherDeletesNorUndeletes(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	marking(t, f)
+	f.world.Join(apitest.Member, apitest.Acme, "", v1alpha1.RoleAdmin)
+	removing := []v1alpha1.MembershipChange{{User: apitest.Admin, By: apitest.Member}}
+	change := func(c []v1alpha1.MembershipChange) {
+		f.world.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) { o.Spec.MembershipChanges = c })
+	}
+	change(removing)
+	f.remove(apitest.Admin).Refused(t, http.StatusForbidden)
+	f.remove(apitest.Member).Object(t, http.StatusOK)
+	f.undelete(apitest.Admin).Refused(t, http.StatusForbidden)
+	change(nil)
+	f.undelete(apitest.Admin).Object(t, http.StatusOK)
+}
+
 func TestDelete_ofAPersonalOrgIsForItsOwner(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
