@@ -20,7 +20,7 @@
 //	login to first kubectl, without the provider          113 ms, of which kubectl alone takes 57 (≤ 300 ms)
 //	20 kubectl at once that need a newer token            1 refresh (1)
 //	p99 of a person beside floods of 900/s                2.6 ms, alone 2.0 ms
-//	start, cold and warm                                  1.28, 1.28 × (≤ 1.15 ×)
+//	start, cold and warm                                  1.6, 1.6 × (≤ 1.15 ×): 19.4 s beside 12.4, 10.9 beside 6.8
 //	memory: idle; a person with 5 memberships             + 110 MiB; 3.3 KiB (≤ 80 MiB, ≤ 4 KiB)
 //
 // Runs on 2 cores with a load of 10 to 18 from other work, so that these are upper limits:
@@ -41,12 +41,22 @@
 //	the hub                                               6 %, 4 of which was a buffer that is gone
 //	kcp's controllers                                     4 %
 //
-// One run of "walls" on 2 cores that other work kept 75 to 100 % busy, with a hub with an embedded kcp: what the p99 of a
-// neighbour's GET of its Organization, GET in a Workspace and removal of a member was without and with a flood, in ms:
+// One run of "walls" on 2 cores, with a hub with an embedded kcp: what the p99 of a neighbour's GET of its Organization,
+// GET in a Workspace and removal of a member was without and with a flood, in ms (≤ 2 ×). The neighbour and the floods
+// keep the cores 62 to 99 % busy themselves:
 //
-//	lists: 300 at once of 20 MB                           9.6 → 126; 35 → 812; 265 → 2197 (≤ 2 ×)
-//	the same with --max-bytes-in-flight=64Mi              8.1 → 23; 78 → 151; 270 → 469
-//	objects: 64 creates at once                           6.1 → 22; 35 → 155; 300 → 657
+//	objects, bytes: 64 creates at once                    5.7 → 11; 25 → 85; 298 → 701. 5.7 → 13; 21 → 84; 314 → 884
+//	definitions, bindings: 64 creates at once             7.4 → 7.9; 40 → 60; 359 → 356. 6.4 → 10; 42 → 81; 275 → 408
+//	lists, watches: 300 at once of 20 MB                  8.2 → 17; 31 → 79; 213 → 520. 6.5 → 14; 25 → 67; 209 → 346
+//	leaving: 64 refused DELETEs at once                   7.7 → 23; 31 → 84; 237 → 368
+//	patches of one object, toggles of a setting           7.9 → 14; 32 → 62; 245 → 468. 6.2 → 9.1; 27 → 45; 237 → 356
+//	roles, proxied writes that change nothing             13 → 14; 49 → 67; 274 → 421. 13 → 9.3; 48 → 48; 249 → 286
+//	logins of strangers from 40 networks                  9.5 → 20; 44 → 90; 356 → 545
+//
+// With two hubs before one kcp, all on the same 2 cores, most are alike. Large lists are not: kcp, two hubs and the flood
+// are then four that pass on 20 MB at once.
+//
+//	lists: 300 at once of 20 MB                           5.1 → 7.6; 30 → 2276; 267 → 5306
 //
 // One run of "bursts" and one of "backup", on 2 cores:
 //
