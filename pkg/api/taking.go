@@ -52,9 +52,7 @@ func (t *Taking) In(r *http.Request, claims []v1alpha1.Claim, refs []tenancy.Ref
 	if !repeated && t.asked.Request.IdempotencyKey != "" && tenancy.Unmade(claims, t.made()) {
 		// What the cache does not have yet may be what an earlier request created.
 		if !t.deps.Until(r, refs, func() bool { return !tenancy.Unmade(claims, t.made()) }) {
-			e := errs.New(errs.Unavailable, "something else is still being created; try again")
-			e.RetryAfter = time.Second
-			return e
+			return errs.New(errs.Unavailable, "something else is still being created; try again").After(time.Second)
 		}
 		uuid, repeated = tenancy.FindKeyed(t.user, t.asked, claims, t.made())
 	}

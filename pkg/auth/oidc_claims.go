@@ -91,9 +91,7 @@ func invalid(message string) error {
 func errExpired() error { return errs.New(errs.Unauthenticated, "the token has expired; log in again") }
 
 func unavailable(err error, after time.Duration) error {
-	e := errs.Wrap(errs.Unavailable, err, "the token cannot be checked at the moment; try again")
-	e.RetryAfter = max(after, time.Second)
-	return e
+	return errs.Wrap(errs.Unavailable, err, "the token cannot be checked at the moment; try again").After(max(after, time.Second))
 }
 
 func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }

@@ -164,7 +164,5 @@ func grantError(err error) error {
 }
 
 func providerUnavailable(err error) error {
-	e := errs.Wrap(errs.Unavailable, err, "the identity provider cannot be asked at the moment; try again")
-	e.RetryAfter = time.Second
-	return e
+	return errs.Wrap(errs.Unavailable, err, "the identity provider cannot be asked at the moment; try again").After(time.Second)
 }

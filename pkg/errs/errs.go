@@ -98,6 +98,12 @@ func Wrap(code Code, err error, message string) *Error {
 	return &Error{Code: code, Message: message, Err: err}
 }
 
+// After sets when a client may retry, and returns the error.
+func (e *Error) After(d time.Duration) *Error {
+	e.RetryAfter = d
+	return e
+}
+
 // InvalidField returns an Invalid error about one field.
 func InvalidField(field, message string) *Error {
 	return New(Invalid, field+": "+message, Cause{Type: "FieldValueInvalid", Field: field, Message: message})

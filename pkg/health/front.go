@@ -57,11 +57,9 @@ func (f *Front) forward(w http.ResponseWriter, r *http.Request) {
 	app := f.app.Load()
 	if app == nil {
 		httpmw.Identify(w)
-		e := errs.New(errs.Unavailable, "the hub is still starting; /readyz tells when it is done")
-		e.RetryAfter = time.Second
+		e := errs.New(errs.Unavailable, "the hub is still starting; /readyz tells when it is done").After(time.Second)
 		if why := f.checks.why(); why != "" {
-			e = errs.New(errs.Unavailable, why+"; it serves by itself when none is")
-			e.RetryAfter = 10 * time.Second
+			e = errs.New(errs.Unavailable, why+"; it serves by itself when none is").After(10 * time.Second)
 		}
 		httpapi.WriteError(w, r, e)
 		return

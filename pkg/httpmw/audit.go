@@ -209,9 +209,9 @@ func Record(r *http.Request, receipt rest.Receipt) {
 
 // NotAudited is the error for a change that is refused because the audit log cannot be written.
 func NotAudited(err error) error {
-	e := errs.Wrap(errs.Unavailable, err, "the audit log of the hub cannot be written at the moment, so only what takes rights away is carried out; try again later, and tell the operator if it lasts")
-	e.RetryAfter = auditRetryAfter
-	return e
+	return errs.Wrap(errs.Unavailable, err,
+		"the audit log of the hub cannot be written at the moment, so only what takes rights away is carried out; "+
+			"try again later, and tell the operator if it lasts").After(auditRetryAfter)
 }
 
 // belongs records that the caller of a request has a role in its Organization.

@@ -61,7 +61,5 @@ func (l *Limits) WritesInFlight(limit string, most int) func(http.Handler) http.
 }
 
 func tooManyInFlight() error {
-	e := errs.New(errs.TooManyRequests, "too many of your requests are in progress; wait until one ends")
-	e.RetryAfter = slotRetryAfter
-	return e
+	return errs.New(errs.TooManyRequests, "too many of your requests are in progress; wait until one ends").After(slotRetryAfter)
 }

@@ -139,7 +139,5 @@ func (b *buckets) refuse() error {
 // tooMany counts a refusal and returns its error.
 func tooMany(refused prometheus.Counter, retryAfter time.Duration) error {
 	refused.Inc()
-	e := errs.New(errs.TooManyRequests, "too many requests of this kind; wait a moment and try again")
-	e.RetryAfter = retryAfter
-	return e
+	return errs.New(errs.TooManyRequests, "too many requests of this kind; wait a moment and try again").After(retryAfter)
 }

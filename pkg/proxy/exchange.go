@@ -74,9 +74,7 @@ func (b *body) Read(p []byte) (int, error) {
 
 // unreachable is the answer for a part of kcp that does not answer.
 func unreachable() error {
-	e := errs.New(errs.Unavailable, "kcp cannot be reached at the moment; try again")
-	e.RetryAfter = retryAfter
-	return e
+	return errs.New(errs.Unavailable, "kcp cannot be reached at the moment; try again").After(retryAfter)
 }
 
 // upstreamFailed answers a request that kcp did not answer.
@@ -99,11 +97,9 @@ func upstreamFailed(w http.ResponseWriter, r *http.Request, err error) {
 	case exchangeOf(ctx).body.failed.Load():
 		e = errs.Wrap(errs.Invalid, err, "the body of the request ended early")
 	case errors.As(err, &network) && network.Timeout():
-		e = errs.Wrap(errs.Timeout, err, "kcp takes too long to answer; try again")
-		e.RetryAfter = retryAfter
+		e = errs.Wrap(errs.Timeout, err, "kcp takes too long to answer; try again").After(retryAfter)
 	default:
-		e = errs.Wrap(errs.BadGateway, err, "kcp does not answer at the moment; try again")
-		e.RetryAfter = retryAfter
+		e = errs.Wrap(errs.BadGateway, err, "kcp does not answer at the moment; try again").After(retryAfter)
 	}
 	httpapi.WriteError(w, r, e)
 }

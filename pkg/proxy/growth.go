@@ -223,9 +223,7 @@ func sizeOf(r *http.Response) (int64, error) {
 
 // unanswered is the error for a question about the size of an object that kcp did not answer.
 func unanswered(err error) error {
-	e := errs.Wrap(errs.Unavailable, err, "kcp does not answer at the moment; try again")
-	e.RetryAfter = retryAfter
-	return e
+	return errs.Wrap(errs.Unavailable, err, "kcp does not answer at the moment; try again").After(retryAfter)
 }
 
 // relay answers with an answer of kcp.

@@ -199,9 +199,7 @@ func (l *load) enter(r *http.Request, caller, payer string, in tenancy.Workspace
 		if a.waited = a.waited || late; err != nil {
 			a.leave()
 			l.limits.Refused(d.limit)
-			e := errs.New(errs.TooManyRequests, d.refusal)
-			e.RetryAfter = loadRetryAfter
-			return a, e
+			return a, errs.New(errs.TooManyRequests, d.refusal).After(loadRetryAfter)
 		}
 		entered = append(entered, f)
 	}

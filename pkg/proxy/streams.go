@@ -117,9 +117,7 @@ func (s *streams) limit(user, payer string) error {
 }
 
 func tooMany(message string) error {
-	e := errs.New(errs.TooManyRequests, message)
-	e.RetryAfter = streamRetryAfter
-	return e
+	return errs.New(errs.TooManyRequests, message).After(streamRetryAfter)
 }
 
 func (s *streams) remove(removed *stream) {
@@ -218,9 +216,7 @@ func (s *streams) close() {
 }
 
 func stopping() error {
-	e := errs.New(errs.Unavailable, "the hub is stopping; try again")
-	e.RetryAfter = time.Second
-	return e
+	return errs.New(errs.Unavailable, "the hub is stopping; try again").After(time.Second)
 }
 
 // Streaming reports whether StreamLimits count a request that passed Shape.

@@ -31,9 +31,9 @@ func writes(method string) bool { return method != http.MethodGet && method != h
 // notEnforced refuses a write that the admission policy could not refuse yet. Clients
 // of Kubernetes repeat the request by themselves.
 func notEnforced() error {
-	e := errs.New(errs.Unavailable, "the workspace is new: kcp does not enforce its admission policy yet, which takes it about a second; try again")
-	e.RetryAfter = time.Second
-	return e
+	return errs.New(errs.Unavailable,
+		"the workspace is new: kcp does not enforce its admission policy yet, which takes it about a second; "+
+			"try again").After(time.Second)
 }
 
 // answered settles what a request adds, and reports a write unless kcp has refused it. kcp may have done a write that

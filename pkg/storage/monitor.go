@@ -232,11 +232,9 @@ func (m *Monitor) Admit(w Write) error {
 	}
 	m.refused.WithLabelValues(w.String()).Inc()
 	if now.level == Closed {
-		e := errs.New(errs.Unavailable,
+		return errs.New(errs.Unavailable,
 			"the disk of the hub's data directory is full, and so is its reserve, so the hub is read-only; "+
-				"the operator of the hub can free space, and it continues by itself")
-		e.RetryAfter = retryClosed
-		return e
+				"the operator of the hub can free space, and it continues by itself").After(retryClosed)
 	}
 	percent := fmt.Sprintf("%.0f%%", 100*now.usage[now.store].share())
 	limit := fmt.Sprintf("%.0f%%", 100*(floor(now.level)-slack))

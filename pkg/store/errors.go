@@ -88,13 +88,10 @@ func busy(err error) error {
 
 // refused is the error for a request of the hub itself that kcp does not permit.
 func refused(err error) error {
-	e := errs.Wrap(errs.Unavailable, err, "kcp refuses a request of the hub at the moment; try again, and tell the operator if it lasts")
-	e.RetryAfter = retryAfter
-	return e
+	return errs.Wrap(errs.Unavailable, err,
+		"kcp refuses a request of the hub at the moment; try again, and tell the operator if it lasts").After(retryAfter)
 }
 
 func unavailable(err error) error {
-	e := errs.Wrap(errs.Unavailable, err, "kcp cannot be reached at the moment; try again")
-	e.RetryAfter = retryAfter
-	return e
+	return errs.Wrap(errs.Unavailable, err, "kcp cannot be reached at the moment; try again").After(retryAfter)
 }

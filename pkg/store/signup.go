@@ -155,9 +155,8 @@ func (s *SignUp) create(ctx context.Context, desired v1alpha1.UserSpec, preferre
 			return nil, errUsernameTaken()
 		}
 	}
-	e := errs.New(errs.Unavailable, "no free name for this person could be found; try again, and ask a platform admin if it lasts")
-	e.RetryAfter = retryAfter
-	return nil, e
+	return nil, errs.New(errs.Unavailable,
+		"no free name for this person could be found; try again, and ask a platform admin if it lasts").After(retryAfter)
 }
 
 // identifies reports whether a User has the identity in desired.

@@ -159,13 +159,11 @@ func (g Gate) Enter(user, cluster string) (Entry, error) {
 	case org.Deleted() || ws.Deleted():
 		return Entry{}, errs.New(errs.Forbidden, Gone(org, &ws))
 	case ws.ClusterID == "":
-		e := errs.New(errs.Unavailable, "the workspace is still being created; try again")
-		e.RetryAfter = time.Second
-		return Entry{}, e
+		return Entry{}, errs.New(errs.Unavailable, "the workspace is still being created; try again").After(time.Second)
 	case g.Ending != nil && g.Ending(user, orgUUID, wsUUID):
-		e := errs.New(errs.Unavailable, "a right of yours to this workspace has just ended and is being removed; try again with the rights that you still have")
-		e.RetryAfter = time.Second
-		return Entry{}, e
+		return Entry{}, errs.New(errs.Unavailable,
+			"a right of yours to this workspace has just ended and is being removed; "+
+				"try again with the rights that you still have").After(time.Second)
 	}
 	entry := Entry{Workspace: ws, Role: role, Sudo: g.Sudo(user, orgUUID, wsUUID)}
 	if entry.Sudo && g.SudoRequest != nil {

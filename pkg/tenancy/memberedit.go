@@ -23,9 +23,8 @@ const maxPendingChanges = 1000
 
 // tooManyPending refuses a grant while the changes before it are not carried out.
 func tooManyPending() error {
-	e := errs.New(errs.Unavailable, "many changes of this organization are still being carried out; try again")
-	e.RetryAfter = 2 * time.Second
-	return e
+	return errs.New(errs.Unavailable,
+		"many changes of this organization are still being carried out; try again").After(2 * time.Second)
 }
 
 // CauseTooManyMemberships is the cause of a refusal to add a User to one place more.

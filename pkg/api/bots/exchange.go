@@ -225,7 +225,5 @@ func (x *Exchange) await(ctx context.Context, ws tenancy.Workspace, bot, id stri
 }
 
 func notReadyNow() error {
-	e := errs.New(errs.Unavailable, "the bot is not ready at the moment; try again")
-	e.RetryAfter = time.Second
-	return e
+	return errs.New(errs.Unavailable, "the bot is not ready at the moment; try again").After(time.Second)
 }

@@ -163,9 +163,8 @@ func (h *Handler) try(ctx context.Context, as Bindings, cluster string, e tenanc
 	case held == nil:
 		b, err = as.CreateBinding(ctx, cluster, want, dryRun)
 	case !tenancy.ClaimsWithdrawn(held, want):
-		late := errs.New(errs.Unavailable, "kcp is still taking back a claim that was rejected a moment ago; try again")
-		late.RetryAfter = time.Second
-		return nil, nil, true, late
+		return nil, nil, true, errs.New(errs.Unavailable,
+			"kcp is still taking back a claim that was rejected a moment ago; try again").After(time.Second)
 	default:
 		b, err = as.UpdateBinding(ctx, cluster, want, dryRun)
 	}

@@ -100,9 +100,7 @@ func (h *Handler) why(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), askTimeout)
 	defer cancel()
 	if e.Allowed, err = h.Allows(ctx, about.key(), cluster, a); err != nil {
-		late := errs.Wrap(errs.Unavailable, err, "kcp could not be asked; try again")
-		late.RetryAfter = time.Second
-		return late
+		return errs.Wrap(errs.Unavailable, err, "kcp could not be asked; try again").After(time.Second)
 	}
 	v.Allowed, v.Role, v.Sudo, v.Through = e.Allowed, rest.Role(e.Entry.Role), e.Entry.Sudo, h.through(scope, about)
 	for _, m := range e.Missing() {

@@ -128,9 +128,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 		claim.Request.ExpiresAt = end.At
 	}
 	if scope.Org.ClusterID == "" {
-		e := errs.New(errs.Unavailable, "the organization is still being made; try again")
-		e.RetryAfter = time.Second
-		return e
+		return errs.New(errs.Unavailable, "the organization is still being made; try again").After(time.Second)
 	}
 	user, org := httpmw.CallerOf(r).User, scope.Org
 	taking := h.Taking(user, claim, org.Spec.WorkspaceClaims, func() []tenancy.KeyedObject { return h.keyed(org.UUID()) })

@@ -186,9 +186,7 @@ func failure(err error) error {
 }
 
 func unavailable(err error, message string) error {
-	e := errs.Wrap(errs.Unavailable, err, message)
-	e.RetryAfter = retryAfter
-	return e
+	return errs.Wrap(errs.Unavailable, err, message).After(retryAfter)
 }
 
 // person returns the User of a Session, or nil if there is none any more.

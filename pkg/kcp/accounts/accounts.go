@@ -114,9 +114,8 @@ func (a *Accounts) Audiences() ([]string, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.issuer == "" {
-		e := errs.Wrap(errs.Unavailable, a.err, "kcp does not issue tokens for bots at the moment; try again, or ask the operator")
-		e.RetryAfter = firstRetry
-		return nil, e
+		return nil, errs.Wrap(errs.Unavailable, a.err,
+			"kcp does not issue tokens for bots at the moment; try again, or ask the operator").After(firstRetry)
 	}
 	return a.audiences, nil
 }

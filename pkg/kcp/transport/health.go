@@ -147,9 +147,7 @@ var errShard = errors.New("a shard of kcp is unavailable")
 func UnavailableShard() error { return unavailable(errShard) }
 
 func unavailable(err error) *errs.Error {
-	e := errs.Wrap(errs.Unavailable, err, "kcp cannot be reached at the moment; try again")
-	e.RetryAfter = retryAfter
-	return e
+	return errs.Wrap(errs.Unavailable, err, "kcp cannot be reached at the moment; try again").After(retryAfter)
 }
 
 // Hear returns a connection to kcp on which every byte that arrives is a sign of life.

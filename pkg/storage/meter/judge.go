@@ -74,9 +74,7 @@ func (m *Meter) judge(c *counted, g Growth) error {
 	if !held {
 		return nil
 	}
-	e := errs.New(errs.Unavailable, "what the workspace stores is being measured; try again in a moment")
-	e.RetryAfter = retryHeld
-	return e
+	return errs.New(errs.Unavailable, "what the workspace stores is being measured; try again in a moment").After(retryHeld)
 }
 
 // fresh reports whether the last measurement is younger than the time between two of another replica.
