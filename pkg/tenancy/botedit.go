@@ -9,10 +9,7 @@ import (
 
 // BotChangeOf returns the pending change of the Bot of that name.
 func BotChangeOf(o *v1alpha1.Organization, name string) (v1alpha1.BotChange, bool) {
-	if i := slices.IndexFunc(o.Spec.BotChanges, func(c v1alpha1.BotChange) bool { return c.Name == name }); i >= 0 {
-		return o.Spec.BotChanges[i], true
-	}
-	return v1alpha1.BotChange{}, false
+	return first(o.Spec.BotChanges, func(c v1alpha1.BotChange) bool { return c.Name == name })
 }
 
 // WithoutCreation returns spec.botChanges of the Organization without the creation of the Bot of that name.

@@ -135,10 +135,7 @@ func LivingTokens(b *v1alpha1.Bot, now time.Time) []v1alpha1.BotToken {
 
 // FindToken returns the token of a Bot with that ID.
 func FindToken(tokens []v1alpha1.BotToken, id string) (v1alpha1.BotToken, bool) {
-	if i := slices.IndexFunc(tokens, func(t v1alpha1.BotToken) bool { return t.ID == id }); i >= 0 {
-		return tokens[i], true
-	}
-	return v1alpha1.BotToken{}, false
+	return first(tokens, func(t v1alpha1.BotToken) bool { return t.ID == id })
 }
 
 // AccountReady reports whether the Bot has the ServiceAccount of its generation. Tokens can

@@ -196,12 +196,17 @@ func SameBotChange(a, b v1alpha1.BotChange) bool {
 // ChangeOf returns the pending change of the User's Membership in the Organization, or in its
 // Workspace if workspace is not empty.
 func ChangeOf(o *v1alpha1.Organization, user, workspace string) (v1alpha1.MembershipChange, bool) {
-	for _, c := range o.Spec.MembershipChanges {
-		if c.User == user && c.Workspace == workspace {
-			return c, true
-		}
+	return first(o.Spec.MembershipChanges, func(c v1alpha1.MembershipChange) bool {
+		return c.User == user && c.Workspace == workspace
+	})
+}
+
+// first returns the first element that is what is asked for.
+func first[T any](all []T, is func(T) bool) (found T, ok bool) {
+	if i := slices.IndexFunc(all, is); i >= 0 {
+		return all[i], true
 	}
-	return v1alpha1.MembershipChange{}, false
+	return found, false
 }
 
 // without returns a copy of changes without that of one Membership.

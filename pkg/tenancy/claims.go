@@ -18,10 +18,7 @@ func KeyedUUID(userUID, place, key string) string {
 
 // FindClaim returns the claim with that UUID.
 func FindClaim(claims []v1alpha1.Claim, uuid string) (v1alpha1.Claim, bool) {
-	if i := slices.IndexFunc(claims, func(c v1alpha1.Claim) bool { return c.UUID == uuid }); i >= 0 {
-		return claims[i], true
-	}
-	return v1alpha1.Claim{}, false
+	return first(claims, func(c v1alpha1.Claim) bool { return c.UUID == uuid })
 }
 
 // KeyedObject is something that was created with an Idempotency-Key: its UUID, the hash of the key, and who

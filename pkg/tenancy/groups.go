@@ -202,11 +202,7 @@ func UnmapGroup(o *v1alpha1.Organization, id string) {
 
 // MappingOf returns the mapping of an Organization with that ID.
 func MappingOf(o *v1alpha1.Organization, id string) (v1alpha1.GroupMapping, bool) {
-	i := slices.IndexFunc(o.Spec.Groups, func(m v1alpha1.GroupMapping) bool { return m.ID == id })
-	if i < 0 {
-		return v1alpha1.GroupMapping{}, false
-	}
-	return o.Spec.Groups[i], true
+	return first(o.Spec.Groups, func(m v1alpha1.GroupMapping) bool { return m.ID == id })
 }
 
 // LetIn counts the active people whom a mapping would let in now.

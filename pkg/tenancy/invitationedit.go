@@ -22,10 +22,7 @@ const (
 
 // InvitationChangeOf returns the pending change of the Invitation of that name.
 func InvitationChangeOf(o *v1alpha1.Organization, name string) (v1alpha1.InvitationChange, bool) {
-	if i := slices.IndexFunc(o.Spec.InvitationChanges, func(c v1alpha1.InvitationChange) bool { return c.Name == name }); i >= 0 {
-		return o.Spec.InvitationChanges[i], true
-	}
-	return v1alpha1.InvitationChange{}, false
+	return first(o.Spec.InvitationChanges, func(c v1alpha1.InvitationChange) bool { return c.Name == name })
 }
 
 // SameInvitationChange reports whether two changes are from one decision.

@@ -26,10 +26,7 @@ const (
 
 // RequestChangeOf returns the pending change of the AccessRequest of that name.
 func RequestChangeOf(o *v1alpha1.Organization, name string) (v1alpha1.RequestChange, bool) {
-	if i := slices.IndexFunc(o.Spec.RequestChanges, func(c v1alpha1.RequestChange) bool { return c.Name == name }); i >= 0 {
-		return o.Spec.RequestChanges[i], true
-	}
-	return v1alpha1.RequestChange{}, false
+	return first(o.Spec.RequestChanges, func(c v1alpha1.RequestChange) bool { return c.Name == name })
 }
 
 // SameRequestChange reports whether two changes are from one decision.

@@ -127,10 +127,7 @@ func trustedTokens(tokens []v1alpha1.BotToken) (n int) {
 
 // TrustOf returns the rule of a Bot with that ID.
 func TrustOf(b *v1alpha1.Bot, id string) (v1alpha1.BotTrust, bool) {
-	if i := slices.IndexFunc(b.Spec.Trust, func(t v1alpha1.BotTrust) bool { return t.ID == id }); i >= 0 {
-		return b.Spec.Trust[i], true
-	}
-	return v1alpha1.BotTrust{}, false
+	return first(b.Spec.Trust, func(t v1alpha1.BotTrust) bool { return t.ID == id })
 }
 
 // RemoveTrust takes a rule from a Bot, and the tokens that jobs got by it. It reports whether the rule
