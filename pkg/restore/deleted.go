@@ -3,9 +3,6 @@ package restore
 import (
 	"context"
 	"slices"
-	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -27,7 +24,7 @@ func (a *Applier) memberOfDeleted(ctx context.Context, org tenancy.Org, s Step) 
 	}
 	// What was granted and not carried out must not come with the undeletion.
 	void := func(c v1alpha1.MembershipChange) bool { return means(c.User, c.Workspace) && !tenancy.Removes(c) }
-	now := metav1.NewMicroTime(a.Clock.Now().Truncate(time.Microsecond))
+	now := tenancy.DecisionTime(a.Clock.Now())
 	var taken []func() error
 	for i := range all {
 		m := &all[i]

@@ -4,9 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -96,7 +93,7 @@ func (a *Applier) answer(ctx context.Context, org tenancy.Org, s Step) error {
 
 // answerOf returns what a Step has the Organization decide.
 func (a *Applier) answerOf(s Step) v1alpha1.InvitationChange {
-	c := v1alpha1.InvitationChange{Name: s.Object, RequestedAt: metav1.NewMicroTime(a.Clock.Now().Truncate(time.Microsecond))}
+	c := v1alpha1.InvitationChange{Name: s.Object, RequestedAt: tenancy.DecisionTime(a.Clock.Now())}
 	if s.Kind == BindInvitation {
 		c.SignedUp = tenancy.IdentityHash(s.Facts.Issuer, s.Facts.Subject)
 	} else {

@@ -3,7 +3,6 @@ package restore
 import (
 	"context"
 	"slices"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -61,7 +60,7 @@ func (a *Applier) memberOf(ctx context.Context, org tenancy.Org, s Step) error {
 // decide has the Organization accept what a Step takes from a Membership, and reports whether there is nothing left to
 // take. all are the Memberships of the Organization.
 func (a *Applier) decide(ctx context.Context, org tenancy.Org, s Step, held *v1alpha1.Membership, all []v1alpha1.Membership) (done bool, err error) {
-	now := metav1.NewMicroTime(a.Clock.Now().Truncate(time.Microsecond))
+	now := tenancy.DecisionTime(a.Clock.Now())
 	current, err := a.Store.GetOrganization(ctx, org.UUID())
 	if errs.Is(err, errs.NotFound) {
 		return false, notThere("the organization")

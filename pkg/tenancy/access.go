@@ -31,6 +31,14 @@ type Scope struct {
 	WorkspaceManager bool
 }
 
+// WorkspaceUUID is the UUID of the Workspace, or empty for a request about the Organization.
+func (s Scope) WorkspaceUUID() string {
+	if s.Workspace == nil {
+		return ""
+	}
+	return s.Workspace.UUID
+}
+
 // At returns the scope with the roles that the caller has in kcp: according to the version o of the
 // Organization, and to the caller's Memberships, which were read after o was and are nil if there
 // are none. A removal or demotion that was accepted counts before it is carried out, and a

@@ -3,6 +3,7 @@ package tenancy
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -191,6 +192,11 @@ func SameChange(a, b v1alpha1.MembershipChange) bool {
 // SameBotChange reports whether two changes are from one decision.
 func SameBotChange(a, b v1alpha1.BotChange) bool {
 	return a.Name == b.Name && a.UID == b.UID && a.RequestedAt.Equal(&b.RequestedAt)
+}
+
+// DecisionTime is the time of a decision, in the precision in which kcp stores it.
+func DecisionTime(now time.Time) metav1.MicroTime {
+	return metav1.NewMicroTime(now.Truncate(time.Microsecond))
 }
 
 // ChangeOf returns the pending change of the User's Membership in the Organization, or in its

@@ -109,7 +109,7 @@ func WithExpired(o *v1alpha1.Organization, ended []*v1alpha1.Membership, now tim
 			c = given(e)
 		}
 		c.User, c.Workspace, c.UID, c.Generation = user, workspace, m.UID, m.Generation
-		c.RequestedAt = metav1.NewMicroTime(now.Truncate(time.Microsecond))
+		c.RequestedAt = DecisionTime(now)
 		changes = append(without(changes, user, workspace), c)
 	}
 	return changes

@@ -373,6 +373,6 @@ func (d *deciding) change(
 		}
 		c.Extra = append(c.Extra, w)
 	}
-	c.User, c.Workspace, c.RequestedAt = at.user, at.workspace, metav1.NewMicroTime(d.Now.Truncate(time.Microsecond))
+	c.User, c.Workspace, c.RequestedAt = at.user, at.workspace, DecisionTime(d.Now)
 	return c, len(c.Extra) != len(has) || moreExtra(has, c.Extra)
 }

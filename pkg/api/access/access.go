@@ -42,11 +42,7 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request) error {
 	if err := mayRead(scope); err != nil {
 		return err
 	}
-	workspace := ""
-	if scope.Workspace != nil {
-		workspace = scope.Workspace.UUID
-	}
-	return h.answer(w, r, scope.Org.UUID(), workspace)
+	return h.answer(w, r, scope.Org.UUID(), scope.WorkspaceUUID())
 }
 
 // ofPlatform answers auditors. The Organization may be purged.

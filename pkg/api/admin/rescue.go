@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"net/http"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -43,7 +42,7 @@ func (h *Handler) addAdmin(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	caller := httpmw.CallerOf(r)
-	rescue := tenancy.Rescue{User: name, By: caller.User.Name, At: metav1.NewMicroTime(h.Rights.Clock.Now().Truncate(time.Microsecond))}
+	rescue := tenancy.Rescue{User: name, By: caller.User.Name, At: tenancy.DecisionTime(h.Rights.Clock.Now())}
 	return api.Change[*v1alpha1.Membership]{
 		Intent: httpmw.Intent{Object: name, Facts: audit.Facts{Role: string(v1alpha1.RoleAdmin), Reason: in.Reason}},
 		Write: func(ctx context.Context, _ api.Match) (*v1alpha1.Membership, error) {

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -24,7 +22,7 @@ var errRaised = errs.New(errs.Conflict, "the role of the bot was changed at the 
 // the decision saw.
 func (h *Handler) decide(ctx context.Context, scope *tenancy.Scope, by httpmw.Author, c v1alpha1.BotChange, match api.Match) (generation int64, err error) {
 	c.Workspace, c.By = scope.Workspace.UUID, scope.User
-	c.RequestedAt = metav1.NewMicroTime(h.Clock.Now().Truncate(time.Microsecond))
+	c.RequestedAt = tenancy.DecisionTime(h.Clock.Now())
 	var held *v1alpha1.Bot
 	var judge api.Match
 	if match != nil {

@@ -72,19 +72,11 @@ func (h *Handler) viewOf(in invited) rest.Invitation {
 // at are the Invitations to the Organization, or to the Workspace if the scope has one.
 func (h *Handler) at(scope *tenancy.Scope) (all []invited) {
 	for _, i := range h.Invitations.InvitationsIn(scope.Org.ClusterID) {
-		if tenancy.InvitedWorkspace(i.Spec) == workspaceIn(scope) {
+		if tenancy.InvitedWorkspace(i.Spec) == scope.WorkspaceUUID() {
 			all = append(all, invited{Invitation: i, org: scope.Org, workspace: scope.Workspace})
 		}
 	}
 	return all
-}
-
-// workspaceIn is the UUID of the Workspace of the scope, or empty for the Organization.
-func workspaceIn(scope *tenancy.Scope) string {
-	if scope.Workspace == nil {
-		return ""
-	}
-	return scope.Workspace.UUID
 }
 
 // list has all that is kept, for those who may invite.
@@ -124,9 +116,9 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	spec.SecretHash = tenancy.InvitationHash(secret)
 	id := h.NewID()
 	if key != "" {
-		id = tenancy.KeyedUUID(string(httpmw.CallerOf(r).User.UID), scope.Org.UUID()+"/"+workspaceIn(scope)+"/invitations", key)
+		id = tenancy.KeyedUUID(string(httpmw.CallerOf(r).User.UID), scope.Org.UUID()+"/"+scope.WorkspaceUUID()+"/invitations", key)
 	}
-	c := v1alpha1.InvitationChange{Name: id, Invitation: spec, By: scope.User, RequestedAt: h.now()}
+	c := v1alpha1.InvitationChange{Name: id, Invitation: spec, By: scope.User, RequestedAt: tenancy.DecisionTime(h.Now())}
 	in := invited{Invitation: tenancy.NewInvitation(c), org: scope.Org, workspace: scope.Workspace}
 	in.CreationTimestamp = metav1.NewTime(c.RequestedAt.Time).Rfc3339Copy()
 	return api.Change[invited]{
@@ -202,7 +194,7 @@ func (h *Handler) specOf(r *http.Request, by httpmw.Author) (*v1alpha1.Invitatio
 func (h *Handler) byGroup(scope *tenancy.Scope, spec v1alpha1.InvitationSpec) error {
 	inviter, _ := h.Views.ByName(scope.User)
 	inOrg, _ := h.Views.Membership(scope.Org.ClusterID, tenancy.MembershipName(scope.User, ""))
-	inWorkspace, _ := h.Views.Membership(scope.Org.ClusterID, tenancy.MembershipName(scope.User, workspaceIn(scope)))
+	inWorkspace, _ := h.Views.Membership(scope.Org.ClusterID, tenancy.MembershipName(scope.User, scope.WorkspaceUUID()))
 	if scope.Workspace == nil {
 		inWorkspace = nil
 	}
@@ -228,7 +220,7 @@ func (h *Handler) revoke(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	i := h.find(r.Context(), chi.URLParam(r, "invitation"))
-	if i == nil || tenancy.InvitedWorkspace(i.Spec) != workspaceIn(scope) {
+	if i == nil || tenancy.InvitedWorkspace(i.Spec) != scope.WorkspaceUUID() {
 		return tenancy.NoSuchInvitation()
 	}
 	if org, _ := h.Invitations.OrgOfInvitation(i); org.ClusterID != scope.Org.ClusterID {

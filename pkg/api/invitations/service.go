@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api"
@@ -146,11 +145,6 @@ func (s *Service) judge(ctx context.Context, o *v1alpha1.Organization, in invite
 	return by, nil
 }
 
-// now is the time of a decision, in the precision in which kcp stores it.
-func (s *Service) now() metav1.MicroTime {
-	return metav1.NewMicroTime(s.Now().Truncate(time.Microsecond))
-}
-
 // decide has the Organization accept a change of an Invitation by compare-and-swap. change gets the
 // Invitation that kcp has, or nil.
 func (s *Service) decide(ctx context.Context, in invited, change func(context.Context, *v1alpha1.Organization, *v1alpha1.Invitation) error) (*v1alpha1.Organization, error) {
@@ -165,7 +159,7 @@ func (s *Service) decide(ctx context.Context, in invited, change func(context.Co
 
 // answer has the Organization accept that an Invitation is declined or revoked.
 func (s *Service) answer(ctx context.Context, in invited, state v1alpha1.InvitationState, by string) (*v1alpha1.Organization, error) {
-	c := v1alpha1.InvitationChange{Name: in.Name, State: state, By: by, RequestedAt: s.now()}
+	c := v1alpha1.InvitationChange{Name: in.Name, State: state, By: by, RequestedAt: tenancy.DecisionTime(s.Now())}
 	return s.decide(ctx, in, func(_ context.Context, o *v1alpha1.Organization, held *v1alpha1.Invitation) error {
 		changes, err := tenancy.DecideAnswer(o, held, c, s.Now())
 		if changes != nil {
@@ -178,7 +172,9 @@ func (s *Service) answer(ctx context.Context, in invited, state v1alpha1.Invitat
 // accept has the Organization accept that a person takes the place. valid refuses the person's
 // credential.
 func (s *Service) accept(ctx context.Context, in invited, by string, valid func() error) (*v1alpha1.Organization, error) {
-	c := v1alpha1.InvitationChange{Name: in.Name, State: v1alpha1.InvitationAccepted, By: by, RequestedAt: s.now()}
+	c := v1alpha1.InvitationChange{
+		Name: in.Name, State: v1alpha1.InvitationAccepted, By: by, RequestedAt: tenancy.DecisionTime(s.Now()),
+	}
 	return s.decide(ctx, in, func(ctx context.Context, o *v1alpha1.Organization, i *v1alpha1.Invitation) error {
 		if err := valid(); err != nil {
 			return err
@@ -242,7 +238,7 @@ func addressed(i *v1alpha1.Invitation, id *auth.Identity) bool {
 
 // keep has the Organization accept that an identity signs up with an Invitation.
 func (s *Service) keep(ctx context.Context, in invited, identity string) error {
-	c := v1alpha1.InvitationChange{Name: in.Name, SignedUp: identity, RequestedAt: s.now()}
+	c := v1alpha1.InvitationChange{Name: in.Name, SignedUp: identity, RequestedAt: tenancy.DecisionTime(s.Now())}
 	_, err := s.decide(ctx, in, func(ctx context.Context, o *v1alpha1.Organization, held *v1alpha1.Invitation) error {
 		changes, err := tenancy.DecideAnswer(o, held, c, s.Now())
 		if err != nil {

@@ -3,7 +3,6 @@ package members
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -73,7 +72,7 @@ func (h *Handler) decide(r *http.Request, scope *tenancy.Scope, intent httpmw.In
 		return decision{}, err
 	}
 	d.change, d.generation = sent, decided.Generation
-	if pending, ok := tenancy.ChangeOf(decided, user, workspaceIn(scope)); ok && tenancy.ChangeApplies(pending, seen) {
+	if pending, ok := tenancy.ChangeOf(decided, user, scope.WorkspaceUUID()); ok && tenancy.ChangeApplies(pending, seen) {
 		d.change, d.written = pending, tenancy.SameChange(pending, sent)
 	}
 	return d, nil
@@ -91,14 +90,9 @@ func matched(o *v1alpha1.Organization, m *v1alpha1.Membership, user string, matc
 	return match(m.ResourceVersion)
 }
 
-// now is the time of a decision, in the precision in which kcp stores it.
-func (h *Handler) now() metav1.MicroTime {
-	return metav1.NewMicroTime(h.Clock.Now().Truncate(time.Microsecond))
-}
-
 // edit has the Organization accept an edit. The author is nil for people who leave by themselves.
 func (h *Handler) edit(r *http.Request, scope *tenancy.Scope, by *httpmw.Author, e tenancy.MemberEdit, match api.Match) (decision, error) {
-	e.By, e.Workspace, e.At = scope.User, workspaceIn(scope), h.now()
+	e.By, e.Workspace, e.At = scope.User, scope.WorkspaceUUID(), tenancy.DecisionTime(h.Clock.Now())
 	return h.decide(r, scope, h.intentOf(scope, e), e.User, match, func(ctx context.Context, o *v1alpha1.Organization) (*v1alpha1.Membership, []v1alpha1.MembershipChange, error) {
 		var held *v1alpha1.Membership
 		// The longer the reads take, the more other writes of the Organization come in between.
@@ -182,7 +176,7 @@ func (h *Handler) finish(w http.ResponseWriter, r *http.Request, scope *tenancy.
 
 // present reads the Membership of a User in the scope from kcp.
 func (h *Handler) present(r *http.Request, scope *tenancy.Scope, user string) (*v1alpha1.Membership, error) {
-	m, err := h.Memberships.GetMembership(r.Context(), scope.Org.ClusterID, tenancy.MembershipName(user, workspaceIn(scope)))
+	m, err := h.Memberships.GetMembership(r.Context(), scope.Org.ClusterID, tenancy.MembershipName(user, scope.WorkspaceUUID()))
 	if err == nil && m == nil {
 		err = tenancy.NotAMember(user)
 	}
@@ -197,7 +191,7 @@ func (h *Handler) removed(w http.ResponseWriter, r *http.Request, scope *tenancy
 			return false
 		}
 		d.ending.HubRefuses()
-		if !h.Followed(scope.Org.UUID(), workspaceIn(scope), user) {
+		if !h.Followed(scope.Org.UUID(), scope.WorkspaceUUID(), user) {
 			return false
 		}
 		d.ending.KCPRefuses()
@@ -213,7 +207,7 @@ func (h *Handler) removed(w http.ResponseWriter, r *http.Request, scope *tenancy
 // made another one since.
 func (h *Handler) refused(scope *tenancy.Scope, user string) bool {
 	_, again := h.member(scope, user)
-	return again || tenancy.Row(h.Views.Index(user), scope.Org.UUID(), workspaceIn(scope)) == nil
+	return again || tenancy.Row(h.Views.Index(user), scope.Org.UUID(), scope.WorkspaceUUID()) == nil
 }
 
 // carriedOut reports whether a change is done, or void because the Membership was changed by

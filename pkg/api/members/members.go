@@ -71,7 +71,7 @@ func (h *Handler) viewOf(m *v1alpha1.Membership) rest.Member {
 // list answers with the members of the Organization, or of the Workspace if the scope has one.
 func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
-	held := h.Views.MembershipsAt(scope.Org.ClusterID, workspaceIn(scope))
+	held := h.Views.MembershipsAt(scope.Org.ClusterID, scope.WorkspaceUUID())
 	items := make([]rest.Member, 0, len(held))
 	for _, m := range held {
 		items = append(items, h.viewOf(m))
@@ -94,17 +94,9 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.Write(w, http.StatusOK, h.viewOf(m))
 }
 
-// workspaceIn is the UUID of the Workspace of the scope, or empty for the Organization.
-func workspaceIn(scope *tenancy.Scope) string {
-	if scope.Workspace == nil {
-		return ""
-	}
-	return scope.Workspace.UUID
-}
-
 // member finds the Membership of a User in the scope in the cache.
 func (h *Handler) member(scope *tenancy.Scope, user string) (*v1alpha1.Membership, bool) {
-	return h.Views.Membership(scope.Org.ClusterID, tenancy.MembershipName(user, workspaceIn(scope)))
+	return h.Views.Membership(scope.Org.ClusterID, tenancy.MembershipName(user, scope.WorkspaceUUID()))
 }
 
 // person finds the User of a userRef. People are named by metadata.name only (O-15).
@@ -176,7 +168,7 @@ func (h *Handler) madeWith(scope *tenancy.Scope, key string) (*v1alpha1.Membersh
 	if key == "" {
 		return nil, false
 	}
-	for _, m := range h.Views.MembershipsAt(scope.Org.ClusterID, workspaceIn(scope)) {
+	for _, m := range h.Views.MembershipsAt(scope.Org.ClusterID, scope.WorkspaceUUID()) {
 		if tenancy.MadeWith(m, scope.User, key) {
 			return m, true
 		}
@@ -188,7 +180,7 @@ func (h *Handler) madeWith(scope *tenancy.Scope, key string) (*v1alpha1.Membersh
 func (h *Handler) answerExisting(w http.ResponseWriter, r *http.Request, scope *tenancy.Scope, m *v1alpha1.Membership) error {
 	org, _ := h.Views.Org(scope.Org.UUID())
 	if org.Organization != nil {
-		if c, ok := tenancy.ChangeOf(org.Organization, m.Spec.UserRef.Name, workspaceIn(scope)); ok && tenancy.ChangeApplies(c, m) {
+		if c, ok := tenancy.ChangeOf(org.Organization, m.Spec.UserRef.Name, scope.WorkspaceUUID()); ok && tenancy.ChangeApplies(c, m) {
 			return errs.New(errs.Conflict, "the membership of "+m.Spec.UserRef.Name+" is being changed at the moment; repeat the request afterwards")
 		}
 	}
@@ -201,7 +193,7 @@ func (h *Handler) answer(
 	w http.ResponseWriter, r *http.Request, scope *tenancy.Scope, code int, m *v1alpha1.Membership, ending *api.Ending,
 ) error {
 	user := m.Spec.UserRef.Name
-	workspace := workspaceIn(scope)
+	workspace := scope.WorkspaceUUID()
 	if !h.Until(r, refs(scope, user), func() bool {
 		seen, ok := h.member(scope, user)
 		if !ok || seen.UID == m.UID && seen.Generation < m.Generation {
@@ -235,7 +227,7 @@ func (h *Handler) write(w http.ResponseWriter, code int, m *v1alpha1.Membership,
 // Organization, which has the pending change, and the Workspace.
 func refs(scope *tenancy.Scope, user string) []tenancy.Ref {
 	all := []tenancy.Ref{tenancy.UserRef(user), tenancy.OrgRef(scope.Org.UUID())}
-	if uuid := workspaceIn(scope); uuid != "" {
+	if uuid := scope.WorkspaceUUID(); uuid != "" {
 		all = append(all, tenancy.WorkspaceRef(uuid))
 	}
 	return all

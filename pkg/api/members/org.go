@@ -130,7 +130,7 @@ func (h *Handler) remove(w http.ResponseWriter, r *http.Request, scope *tenancy.
 // end has the Organization accept a removal, a demotion or an end (O-9). by is nil for people who leave by
 // themselves.
 func (h *Handler) end(r *http.Request, scope *tenancy.Scope, by *httpmw.Author, e tenancy.Ending, match api.Match) (decision, error) {
-	e.By, e.At = scope.User, h.now()
+	e.By, e.At = scope.User, tenancy.DecisionTime(h.Clock.Now())
 	intent := httpmw.Intent{Reduces: true, Object: e.User, Facts: audit.Facts{Role: string(e.Role), Cascade: e.Cascade}}
 	if e.Expiry != nil {
 		held, ok := h.member(scope, e.User)

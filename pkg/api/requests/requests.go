@@ -189,7 +189,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	if key != "" {
 		id = tenancy.KeyedUUID(string(httpmw.CallerOf(r).User.UID), scope.Org.UUID()+"/requests", key)
 	}
-	c := v1alpha1.RequestChange{Name: id, Request: &spec, RequestedAt: h.at()}
+	c := v1alpha1.RequestChange{Name: id, Request: &spec, RequestedAt: tenancy.DecisionTime(h.now())}
 	made := tenancy.NewAccessRequest(c)
 	made.CreationTimestamp = metav1.NewTime(c.RequestedAt.Time).Rfc3339Copy()
 	valid := httpmw.CallerOf(r).Valid
@@ -224,11 +224,6 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 		View: func(made *v1alpha1.AccessRequest) (any, string) { return h.viewOf(scope, made), made.ResourceVersion },
 		Code: http.StatusCreated,
 	}.Serve(w, r, &h.Deps)
-}
-
-// at is the time of a decision, in the precision in which kcp stores it.
-func (h *Handler) at() metav1.MicroTime {
-	return metav1.NewMicroTime(h.now().Truncate(time.Microsecond))
 }
 
 // sourcesWithout are the sources of the parts of a Membership that were not given by hand, without that of a request.
@@ -292,7 +287,7 @@ func (h *Handler) decide(w http.ResponseWriter, r *http.Request, state v1alpha1.
 		intent.Facts = factsOf(held.Name, held.Spec)
 		intent.Facts.Reason = cmp.Or(in.Note, held.Spec.Reason)
 	}
-	d := tenancy.RequestDecision{State: state, By: scope.User, Note: in.Note, At: h.at()}
+	d := tenancy.RequestDecision{State: state, By: scope.User, Note: in.Note, At: tenancy.DecisionTime(h.now())}
 	return api.Change[*v1alpha1.Organization]{
 		Intent: intent, Ends: ends,
 		Write: func(ctx context.Context, match api.Match) (*v1alpha1.Organization, error) {

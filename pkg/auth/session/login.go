@@ -182,7 +182,7 @@ func (s *Service) redeem(ctx context.Context, held *v1alpha1.Session, code strin
 	if err != nil {
 		return Tokens{}, err
 	}
-	at := metav1.NewMicroTime(s.Clock.Now().Truncate(time.Microsecond))
+	at := tenancy.DecisionTime(s.Clock.Now())
 	changed, err := s.Sessions.ChangeSession(ctx, held, func(_ context.Context, o *v1alpha1.Session) error {
 		// The answer to this call's own write may have been lost.
 		mine := len(o.Spec.Rotations) == 1 && o.Spec.Generation == 1 && o.Spec.Rotations[0].At.Time.Equal(at.Time)
