@@ -256,6 +256,14 @@ func (s Scope) RequireWorkspaceAdmin(to string) error {
 	return RoleTooLow("only an admin of this workspace or of its organization may " + to + "; ask one of them")
 }
 
+// RequireAdmin refuses callers who are not admins of what the request is about: of the Workspace, or of the Organization.
+func (s Scope) RequireAdmin(to string) error {
+	if s.Workspace != nil {
+		return s.RequireWorkspaceAdmin(to)
+	}
+	return s.RequireOrgAdmin(to)
+}
+
 // RequireWorkspaceCreation refuses callers to whom spec.workspaceCreation does not permit to
 // create Workspaces (O-7). A member of a Workspace is not a member of the Organization.
 func (s Scope) RequireWorkspaceCreation() error {

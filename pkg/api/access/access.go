@@ -39,7 +39,7 @@ func (h *Handler) Mount(r chi.Router) {
 
 func (h *Handler) get(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
-	if err := mayRead(scope); err != nil {
+	if err := scope.RequireAdmin("read who had access to it"); err != nil {
 		return err
 	}
 	return h.answer(w, r, scope.Org.UUID(), scope.WorkspaceUUID())
@@ -74,12 +74,4 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, org, workspace 
 		return err
 	}
 	return httpapi.Write(w, http.StatusOK, wire.PastAccess(at, found))
-}
-
-// mayRead is the rule of the routes of tenants.
-func mayRead(scope *tenancy.Scope) error {
-	if scope.Workspace != nil {
-		return scope.RequireWorkspaceAdmin("read who had access to it")
-	}
-	return scope.RequireOrgAdmin("read who had access to it")
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
-	"github.com/faroshq/kedge-hub/pkg/tenancy"
 	"github.com/faroshq/kedge-hub/pkg/usage"
 )
 
@@ -58,7 +57,7 @@ func (h *Handler) Mount(r chi.Router) {
 
 func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
-	if err := mayRead(scope); err != nil {
+	if err := scope.RequireAdmin("read its usage"); err != nil {
 		return err
 	}
 	if h.Records == nil {
@@ -90,14 +89,6 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 	}
 	answer := rest.UsageList{List: rest.List[rest.UsageItem]{Items: items}, Replicas: wire.Replicas(h.Clock.Now(), replicas)}
 	return httpapi.Write(w, http.StatusOK, answer)
-}
-
-// mayRead is the rule of the routes of tenants.
-func mayRead(scope *tenancy.Scope) error {
-	if scope.Workspace != nil {
-		return scope.RequireWorkspaceAdmin("read its usage")
-	}
-	return scope.RequireOrgAdmin("read its usage")
 }
 
 // spanOf reads the parameters of a request. It begins with a whole step.
