@@ -11,6 +11,7 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
@@ -211,6 +212,28 @@ func read[T kcp.Object](ctx context.Context, client *kcp.Client[T], name, what s
 		return err
 	})
 	return held, convert(err, what)
+}
+
+// find is read for an object that need not exist. It returns nil if there is none.
+func find[T kcp.Object](ctx context.Context, client *kcp.Client[T], name, what string) (held T, err error) {
+	if held, err = read(ctx, client, name, what); errs.Is(err, errs.NotFound) {
+		var none T
+		return none, nil
+	}
+	return held, err
+}
+
+// list reads all objects of a resource in the logical cluster of client.
+func list[L any, P interface {
+	*L
+	runtime.Object
+}, T kcp.Object](ctx context.Context, client *kcp.Client[T], resource, what string) (all L, err error) {
+	err = retry(ctx, func(ctx context.Context) error {
+		var none L
+		all = none
+		return client.GetClient().Get().Resource(resource).Do(ctx).Into(P(&all))
+	})
+	return all, convert(err, what)
 }
 
 // remove deletes the object with the UID of held or, with a match, the version of the object that

@@ -10,21 +10,13 @@ import (
 // ListMemberships lists all Memberships of an Organization in kcp, for rules that must not
 // be evaluated on a cache.
 func (s *Store) ListMemberships(ctx context.Context, orgCluster string) ([]v1alpha1.Membership, error) {
-	var list v1alpha1.MembershipList
-	err := retry(ctx, func(ctx context.Context) error {
-		list = v1alpha1.MembershipList{}
-		return s.clients.Memberships(orgCluster).GetClient().Get().Resource("memberships").Do(ctx).Into(&list)
-	})
-	return list.Items, convert(err, "members")
+	all, err := list[v1alpha1.MembershipList](ctx, s.clients.Memberships(orgCluster), "memberships", "members")
+	return all.Items, err
 }
 
 // GetMembership reads a Membership of an Organization from kcp. It returns nil if there is none.
 func (s *Store) GetMembership(ctx context.Context, orgCluster, name string) (*v1alpha1.Membership, error) {
-	m, err := read(ctx, s.clients.Memberships(orgCluster), name, "membership")
-	if errs.Is(err, errs.NotFound) {
-		return nil, nil
-	}
-	return m, err
+	return find(ctx, s.clients.Memberships(orgCluster), name, "membership")
 }
 
 // ChangeMembership is ChangeUser for a Membership of an Organization whose controller does not change it.
