@@ -2,7 +2,6 @@ package audit
 
 import (
 	"bytes"
-	"encoding/csv"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -25,11 +24,8 @@ const (
 	exportWrite = 30 * time.Second
 )
 
-// The media types of an export.
-const (
-	typeCSV    = "text/csv"
-	typeNDJSON = "application/x-ndjson"
-)
+// typeNDJSON is the other media type of an export than CSV.
+const typeNDJSON = "application/x-ndjson"
 
 // encoder writes the events of an export. begin writes what is before them.
 type encoder struct {
@@ -40,9 +36,13 @@ type encoder struct {
 
 // encoderOf returns the encoder that a client prefers. It is nil for a list in JSON.
 func (f form) encoderOf(r *http.Request) *encoder {
-	switch query.Accepted(r, typeCSV, typeNDJSON) {
-	case typeCSV:
-		return &encoder{typeCSV + "; charset=utf-8; header=present", "audit.csv", f.beginCSV, f.csv}
+	switch query.Accepted(r, query.TypeCSV, typeNDJSON) {
+	case query.TypeCSV:
+		return &encoder{
+			query.ContentCSV, "audit.csv",
+			func(w io.Writer) error { return query.WriteNames(w, f.columns) },
+			func(w io.Writer, events []audit.Event) error { return query.WriteCSV(w, f.columns, events) },
+		}
 	case typeNDJSON:
 		return &encoder{typeNDJSON, "audit.ndjson", func(io.Writer) error { return nil }, f.ndjson}
 	}
@@ -63,12 +63,7 @@ func (h *Handler) export(w http.ResponseWriter, r *http.Request, q asked, to *en
 	if err != nil {
 		return err
 	}
-	header := w.Header()
-	header.Set("Content-Type", to.contentType)
-	header.Set("Content-Disposition", `attachment; filename="`+to.file+`"`)
-	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("Cache-Control", "no-store")
-	w.WriteHeader(http.StatusOK)
+	query.Attachment(w, to.contentType, to.file)
 	if r.Method == http.MethodHead {
 		return nil
 	}
@@ -122,37 +117,4 @@ func (f form) ndjson(w io.Writer, events []audit.Event) error {
 		}
 	}
 	return nil
-}
-
-func (f form) beginCSV(w io.Writer) error {
-	names := make([]string, len(f.columns))
-	for i, c := range f.columns {
-		names[i] = c.name
-	}
-	return writeRows(w, func(rows *csv.Writer) error { return rows.Write(names) })
-}
-
-func (f form) csv(w io.Writer, events []audit.Event) error {
-	return writeRows(w, func(rows *csv.Writer) error {
-		cells := make([]string, len(f.columns))
-		for _, e := range events {
-			for i, c := range f.columns {
-				cells[i] = query.Harmless(c.value(e))
-			}
-			if err := rows.Write(cells); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-func writeRows(w io.Writer, write func(*csv.Writer) error) error {
-	rows := csv.NewWriter(w)
-	rows.UseCRLF = true
-	if err := write(rows); err != nil {
-		return err
-	}
-	rows.Flush()
-	return rows.Error()
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/query"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 )
 
@@ -14,7 +15,7 @@ type form struct {
 	// list is an answer in JSON, and view an event in NDJSON.
 	list    func(events []audit.Event, next string, replicas []rest.AuditReplica) any
 	view    func(audit.Event) any
-	columns []column
+	columns []query.Column[audit.Event]
 }
 
 // ofTenant is the form for admins of tenants.
@@ -34,17 +35,17 @@ func ofPlatform() form {
 			return rest.AdminAuditEventList{List: rest.List[rest.AdminAuditEvent]{Items: viewsOf(events, wholeOf), Continue: next}, Replicas: replicas}
 		},
 		view: func(e audit.Event) any { return wholeOf(e) },
-		columns: slices.Concat(columns(), []column{
-			{"org", func(e audit.Event) string { return e.Org }},
-			{"outsider", func(e audit.Event) string {
+		columns: slices.Concat(columns(), []query.Column[audit.Event]{
+			{Name: "org", Value: func(e audit.Event) string { return e.Org }},
+			{Name: "outsider", Value: func(e audit.Event) string {
 				if !e.Outsider {
 					return ""
 				}
 				return "true"
 			}},
-			{"issuer", func(e audit.Event) string { return e.Actor.Issuer }},
-			{"session", func(e audit.Event) string { return e.Actor.Session }},
-			{"peer", func(e audit.Event) string { return e.Peer }},
+			{Name: "issuer", Value: func(e audit.Event) string { return e.Actor.Issuer }},
+			{Name: "session", Value: func(e audit.Event) string { return e.Actor.Session }},
+			{Name: "peer", Value: func(e audit.Event) string { return e.Peer }},
 		}),
 	}
 }
@@ -73,33 +74,27 @@ func wholeOf(e audit.Event) rest.AdminAuditEvent {
 	}
 }
 
-// column is a column of CSV, with the name of the field in JSON.
-type column struct {
-	name  string
-	value func(audit.Event) string
-}
-
 // columns are those of every form. Objects but the actor are JSON in one cell.
-func columns() []column {
-	return []column{
-		{"id", func(e audit.Event) string { return e.ID }},
-		{"time", func(e audit.Event) string { return e.Time.Format(time.RFC3339Nano) }},
-		{"stage", func(e audit.Event) string { return string(e.Stage) }},
-		{"action", func(e audit.Event) string { return e.Action }},
-		{"actor.kind", func(e audit.Event) string { return e.Actor.Kind }},
-		{"actor.user", func(e audit.Event) string { return e.Actor.User }},
-		{"actor.bot", func(e audit.Event) string { return e.Actor.Bot }},
-		{"actor.token", func(e audit.Event) string { return e.Actor.Token }},
-		{"workspace", func(e audit.Event) string { return e.Workspace }},
-		{"cluster", func(e audit.Event) string { return e.Cluster }},
-		{"object", func(e audit.Event) string { return e.Object }},
-		{"code", func(e audit.Event) string {
+func columns() []query.Column[audit.Event] {
+	return []query.Column[audit.Event]{
+		{Name: "id", Value: func(e audit.Event) string { return e.ID }},
+		{Name: "time", Value: func(e audit.Event) string { return e.Time.Format(time.RFC3339Nano) }},
+		{Name: "stage", Value: func(e audit.Event) string { return string(e.Stage) }},
+		{Name: "action", Value: func(e audit.Event) string { return e.Action }},
+		{Name: "actor.kind", Value: func(e audit.Event) string { return e.Actor.Kind }},
+		{Name: "actor.user", Value: func(e audit.Event) string { return e.Actor.User }},
+		{Name: "actor.bot", Value: func(e audit.Event) string { return e.Actor.Bot }},
+		{Name: "actor.token", Value: func(e audit.Event) string { return e.Actor.Token }},
+		{Name: "workspace", Value: func(e audit.Event) string { return e.Workspace }},
+		{Name: "cluster", Value: func(e audit.Event) string { return e.Cluster }},
+		{Name: "object", Value: func(e audit.Event) string { return e.Object }},
+		{Name: "code", Value: func(e audit.Event) string {
 			if e.Code == 0 {
 				return ""
 			}
 			return strconv.Itoa(e.Code)
 		}},
-		{"facts", func(e audit.Event) string { return cellOf(e.Facts) }},
-		{"resource", func(e audit.Event) string { return cellOf(e.Resource) }},
+		{Name: "facts", Value: func(e audit.Event) string { return cellOf(e.Facts) }},
+		{Name: "resource", Value: func(e audit.Event) string { return cellOf(e.Resource) }},
 	}
 }

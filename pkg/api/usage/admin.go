@@ -28,7 +28,7 @@ func (h *Handler) ofPlatform(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	csv := query.Accepted(r, typeCSV) == typeCSV
+	csv := query.Accepted(r, query.TypeCSV) == query.TypeCSV
 	if csv {
 		if err := wholeAnswer(r); err != nil {
 			return err

@@ -27,7 +27,7 @@ func (h *Handler) billed(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.Header().Set("Vary", "Accept")
-	if query.Accepted(r, typeCSV) == typeCSV {
+	if query.Accepted(r, query.TypeCSV) == query.TypeCSV {
 		if err := wholeAnswer(r); err != nil {
 			return err
 		}
@@ -127,24 +127,24 @@ func billedView(b usage.Billed) rest.BilledWorkspace {
 }
 
 // billingColumns are those of CSV. The labels are JSON in one cell.
-func billingColumns() []column[rest.BilledWorkspace] {
-	return []column[rest.BilledWorkspace]{
-		{"org", func(b rest.BilledWorkspace) string { return b.Org }},
-		{"orgDisplayName", func(b rest.BilledWorkspace) string { return b.OrgDisplayName }},
-		{"workspace", func(b rest.BilledWorkspace) string { return b.Workspace }},
-		{"workspaceDisplayName", func(b rest.BilledWorkspace) string { return b.WorkspaceDisplayName }},
-		{"workspacePath", func(b rest.BilledWorkspace) string { return b.WorkspacePath }},
-		{"costCenter", func(b rest.BilledWorkspace) string { return b.CostCenter }},
-		{"labels", func(b rest.BilledWorkspace) string {
+func billingColumns() []query.Column[rest.BilledWorkspace] {
+	return []query.Column[rest.BilledWorkspace]{
+		{Name: "org", Value: func(b rest.BilledWorkspace) string { return b.Org }},
+		{Name: "orgDisplayName", Value: func(b rest.BilledWorkspace) string { return b.OrgDisplayName }},
+		{Name: "workspace", Value: func(b rest.BilledWorkspace) string { return b.Workspace }},
+		{Name: "workspaceDisplayName", Value: func(b rest.BilledWorkspace) string { return b.WorkspaceDisplayName }},
+		{Name: "workspacePath", Value: func(b rest.BilledWorkspace) string { return b.WorkspacePath }},
+		{Name: "costCenter", Value: func(b rest.BilledWorkspace) string { return b.CostCenter }},
+		{Name: "labels", Value: func(b rest.BilledWorkspace) string {
 			if len(b.Labels) == 0 {
 				return ""
 			}
 			raw, _ := json.Marshal(b.Labels)
 			return string(raw)
 		}},
-		{"phase", func(b rest.BilledWorkspace) string { return b.Phase }},
-		{"from", func(b rest.BilledWorkspace) string { return b.From.UTC().Format(time.RFC3339Nano) }},
-		{"to", func(b rest.BilledWorkspace) string {
+		{Name: "phase", Value: func(b rest.BilledWorkspace) string { return b.Phase }},
+		{Name: "from", Value: func(b rest.BilledWorkspace) string { return b.From.UTC().Format(time.RFC3339Nano) }},
+		{Name: "to", Value: func(b rest.BilledWorkspace) string {
 			if b.To == nil {
 				return ""
 			}

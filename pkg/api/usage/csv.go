@@ -2,7 +2,6 @@ package usage
 
 import (
 	"bytes"
-	"encoding/csv"
 	"net/http"
 	"strconv"
 	"time"
@@ -11,20 +10,15 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/internal/query"
 )
 
-// column is a column of CSV, with the name of the field in JSON.
-type column[T any] struct {
-	name  string
-	value func(T) string
-}
-
 // columns are those of a tenant. They have times and numbers only, so no cell is a formula.
-func columns(ofOrg bool) []column[rest.UsageItem] {
-	all := []column[rest.UsageItem]{
-		{"from", func(i rest.UsageItem) string { return i.From.Format(time.RFC3339) }},
-		{"to", func(i rest.UsageItem) string { return i.To.Format(time.RFC3339) }},
+func columns(ofOrg bool) []query.Column[rest.UsageItem] {
+	all := []query.Column[rest.UsageItem]{
+		{Name: "from", Value: func(i rest.UsageItem) string { return i.From.Format(time.RFC3339) }},
+		{Name: "to", Value: func(i rest.UsageItem) string { return i.To.Format(time.RFC3339) }},
 	}
 	number := func(name string, of func(rest.UsageItem) int64) {
-		all = append(all, column[rest.UsageItem]{name, func(i rest.UsageItem) string { return strconv.FormatInt(of(i), 10) }})
+		cell := func(i rest.UsageItem) string { return strconv.FormatInt(of(i), 10) }
+		all = append(all, query.Column[rest.UsageItem]{Name: name, Value: cell})
 	}
 	number("objects", func(i rest.UsageItem) int64 { return i.Objects })
 	number("bytes", func(i rest.UsageItem) int64 { return i.Bytes })
@@ -44,48 +38,29 @@ func columns(ofOrg bool) []column[rest.UsageItem] {
 }
 
 // adminColumns are those of auditors.
-func adminColumns(ofOrg bool) []column[rest.AdminUsageItem] {
-	all := []column[rest.AdminUsageItem]{
-		{"org", func(i rest.AdminUsageItem) string { return i.Org }},
-		{"orgDisplayName", func(i rest.AdminUsageItem) string { return i.OrgDisplayName }},
-		{"workspace", func(i rest.AdminUsageItem) string { return i.Workspace }},
+func adminColumns(ofOrg bool) []query.Column[rest.AdminUsageItem] {
+	all := []query.Column[rest.AdminUsageItem]{
+		{Name: "org", Value: func(i rest.AdminUsageItem) string { return i.Org }},
+		{Name: "orgDisplayName", Value: func(i rest.AdminUsageItem) string { return i.OrgDisplayName }},
+		{Name: "workspace", Value: func(i rest.AdminUsageItem) string { return i.Workspace }},
 	}
 	for _, c := range columns(ofOrg) {
-		all = append(all, column[rest.AdminUsageItem]{c.name, func(i rest.AdminUsageItem) string { return c.value(i.UsageItem) }})
+		cell := func(i rest.AdminUsageItem) string { return c.Value(i.UsageItem) }
+		all = append(all, query.Column[rest.AdminUsageItem]{Name: c.Name, Value: cell})
 	}
 	return all
 }
 
 // export answers with CSV.
-func export[T any](w http.ResponseWriter, file string, items []T, columns []column[T]) error {
+func export[T any](w http.ResponseWriter, file string, items []T, columns []query.Column[T]) error {
 	var b bytes.Buffer
-	rows := csv.NewWriter(&b)
-	rows.UseCRLF = true
-	cells := make([]string, len(columns))
-	for i, c := range columns {
-		cells[i] = c.name
-	}
-	if err := rows.Write(cells); err != nil {
+	if err := query.WriteNames(&b, columns); err != nil {
 		return err
 	}
-	for _, item := range items {
-		for i, c := range columns {
-			cells[i] = query.Harmless(c.value(item))
-		}
-		if err := rows.Write(cells); err != nil {
-			return err
-		}
-	}
-	rows.Flush()
-	if err := rows.Error(); err != nil {
+	if err := query.WriteCSV(&b, columns, items); err != nil {
 		return err
 	}
-	header := w.Header()
-	header.Set("Content-Type", typeCSV+"; charset=utf-8; header=present")
-	header.Set("Content-Disposition", `attachment; filename="`+file+`"`)
-	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("Cache-Control", "no-store")
-	w.WriteHeader(http.StatusOK)
+	query.Attachment(w, query.ContentCSV, file)
 	// The client may have left.
 	_, _ = b.WriteTo(w)
 	return nil

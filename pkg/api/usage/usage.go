@@ -26,7 +26,7 @@ const (
 	defaultHours, defaultDays = 24, 30
 )
 
-const typeCSV, usageFile = "text/csv", "usage.csv"
+const usageFile = "usage.csv"
 
 // Records are what all replicas have counted.
 type Records interface {
@@ -80,7 +80,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 		items = append(items, viewOf(i, i.From.Add(span.Step.Duration()), scope.Workspace == nil))
 	}
 	w.Header().Set("Vary", "Accept")
-	if query.Accepted(r, typeCSV) == typeCSV {
+	if query.Accepted(r, query.TypeCSV) == query.TypeCSV {
 		return export(w, usageFile, items, columns(scope.Workspace == nil))
 	}
 	replicas, err := h.Records.UsageFreshness(r.Context())

@@ -1,4 +1,4 @@
-// Package query reads the parameters and the Accept header of requests for records, and writes cells of CSV.
+// Package query reads the parameters and the Accept header of requests for records, and writes CSV.
 package query
 
 import (
