@@ -94,8 +94,8 @@ type routes struct {
 	// invitations decides about Invitations.
 	invitations        *invitations.Service
 	invitationCookies  httpmw.InvitationCookies
-	countedInvitations *invitations.Metrics
-	countedRequests    *requestsapi.Metrics
+	countedInvitations func(event string)
+	countedRequests    func(event string)
 	// records, usage and access are nil without a database.
 	records     auditapi.Records
 	usage       usageapi.Records
@@ -174,7 +174,7 @@ func (p routes) router() chi.Router {
 		p.portal.Mount(r)
 	}
 	invited := &invitations.Handler{
-		Deps: d, Service: p.invitations, Cookies: p.invitationCookies, Metrics: p.countedInvitations, NewID: newInvitationID, NewSecret: newInvitationSecret,
+		Deps: d, Service: p.invitations, Cookies: p.invitationCookies, Count: p.countedInvitations, NewID: newInvitationID, NewSecret: newInvitationSecret,
 		Followed:   p.revocation.AfterRecheck(p.rights.Followed),
 		LimitLooks: p.limits.PerPeer("invitations_per_peer", c.Limits.InvitationsPerPeer),
 	}
@@ -199,7 +199,7 @@ func (p routes) router() chi.Router {
 		}).Mount(r)
 		invited.Mount(r)
 		(&groups.Handler{Deps: d, Groups: v, KCP: s, MaxAge: c.GroupMaxAge, Known: c.KnowsGroups()}).Mount(r)
-		(&requestsapi.Handler{Deps: d, Requests: v, KCP: s, Metrics: p.countedRequests, Followed: p.revocation.AfterRecheck(p.rights.Followed)}).Mount(r)
+		(&requestsapi.Handler{Deps: d, Requests: v, KCP: s, Count: p.countedRequests, Followed: p.revocation.AfterRecheck(p.rights.Followed)}).Mount(r)
 		(&orgs.Handler{Deps: deletions, BoundForAll: p.rights.FollowedByAll, Stored: p.storedInOrg}).Mount(r)
 		(&workspaces.Handler{Deps: deletions, Stored: p.stored}).Mount(r)
 		(&bots.Handler{

@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -56,7 +54,8 @@ type world struct {
 	now     time.Time
 	service *invitations.Service
 	cookies httpmw.InvitationCookies
-	metrics *prometheus.Registry
+	// counted are the events that were counted.
+	counted []string
 	http    http.Handler
 	// removed hides the Memberships of a person from kcp, and not from the caches.
 	removed string
@@ -64,14 +63,13 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	w := &world{World: apitest.NewWorld(), held: map[string]*v1alpha1.Invitation{}, now: apitest.Epoch().Time, metrics: prometheus.NewRegistry()}
+	w := &world{World: apitest.NewWorld(), held: map[string]*v1alpha1.Invitation{}, now: apitest.Epoch().Time}
 	w.cookies = httpmw.InvitationCookies{Keys: sealer{}, Clock: clocktesting.NewFakePassiveClock(apitest.Now())}
 	w.service = &invitations.Service{Invitations: w, Places: w, KCP: w, Now: func() time.Time { return w.now }, Await: w.Await}
-	counted, err := invitations.NewMetrics(w.metrics)
-	require.NoError(t, err)
 	deps := w.Deps(t, w, one)
 	h := &invitations.Handler{
-		Deps: deps, Service: w.service, Cookies: w.cookies, Metrics: counted, NewID: func() string { return one }, NewSecret: func() string { return secret },
+		Deps: deps, Service: w.service, Cookies: w.cookies, NewID: func() string { return one }, NewSecret: func() string { return secret },
+		Count:    func(event string) { w.counted = append(w.counted, event) },
 		Followed: func(string, string, string) bool { return true }, LimitLooks: func(next http.Handler) http.Handler { return next },
 	}
 	w.http = apitest.Router(w.World, h.Mount, h.MountOpen)

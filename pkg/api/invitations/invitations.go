@@ -23,7 +23,8 @@ type Handler struct {
 	api.Deps
 	*Service
 	Cookies httpmw.InvitationCookies
-	Metrics *Metrics
+	// Count counts what happens to Invitations: "made", or the state that an answer gives.
+	Count func(event string)
 	// Followed reports whether the bindings of a User are as desired in all Workspaces of the
 	// Organization, or in the one Workspace given.
 	Followed func(org, workspace, user string) bool
@@ -149,7 +150,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 			return ok
 		},
 		Done: func(invited) {
-			h.Metrics.made()
+			h.Count("made")
 			w.Header().Set("Location", r.URL.Path+"/"+id)
 		},
 		View: func(in invited) (any, string) {
@@ -247,7 +248,7 @@ func (h *Handler) answered(in invited, intent httpmw.Intent, state v1alpha1.Invi
 		},
 		Refs: func(*v1alpha1.Organization) []tenancy.Ref { return []tenancy.Ref{tenancy.OrgRef(in.org.UUID())} },
 		Seen: func(o **v1alpha1.Organization) bool { return h.carriedOut(in, (*o).Generation) },
-		Done: func(*v1alpha1.Organization) { h.Metrics.answered(state) },
+		Done: func(*v1alpha1.Organization) { h.Count(string(state)) },
 	}
 }
 

@@ -92,7 +92,7 @@ func (h *Handler) decline(w http.ResponseWriter, r *http.Request) error {
 	intent.Reduces = true
 	c := h.answered(in, intent, v1alpha1.InvitationDeclined, caller.User.Name)
 	c.Done = func(*v1alpha1.Organization) {
-		h.Metrics.answered(v1alpha1.InvitationDeclined)
+		h.Count(string(v1alpha1.InvitationDeclined))
 		h.Cookies.Drop(w)
 	}
 	return c.Serve(w, r, &h.Deps)
@@ -143,7 +143,7 @@ func (h *Handler) accept(w http.ResponseWriter, r *http.Request) error {
 			return row != nil && row.Role == m.Spec.Role && h.Followed(in.org.UUID(), workspace, user) && m.Status.ObservedGeneration == m.Generation
 		},
 		Done: func(acceptance) {
-			h.Metrics.answered(v1alpha1.InvitationAccepted)
+			h.Count(string(v1alpha1.InvitationAccepted))
 			h.Cookies.Drop(w)
 		},
 		View: func(a acceptance) (any, string) {

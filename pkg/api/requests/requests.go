@@ -40,7 +40,8 @@ type Handler struct {
 	api.Deps
 	Requests Caches
 	KCP      KCP
-	Metrics  *Metrics
+	// Count counts what happens to AccessRequests: "made", or the state that a decision gives.
+	Count func(event string)
 	// Followed reports whether the bindings of a User are as desired in a Workspace of the Organization.
 	Followed func(org, workspace, user string) bool
 }
@@ -220,7 +221,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 			}
 			return ok
 		},
-		Done: func(*v1alpha1.AccessRequest) { h.Metrics.made() },
+		Done: func(*v1alpha1.AccessRequest) { h.Count("made") },
 		View: func(made *v1alpha1.AccessRequest) (any, string) { return h.viewOf(scope, made), made.ResourceVersion },
 		Code: http.StatusCreated,
 	}.Serve(w, r, &h.Deps)
@@ -320,7 +321,7 @@ func (h *Handler) decide(w http.ResponseWriter, r *http.Request, state v1alpha1.
 			return []tenancy.Ref{tenancy.UserRef(held.Spec.UserRef.Name), tenancy.OrgRef(scope.Org.UUID()), tenancy.WorkspaceRef(at.Workspace.UUID)}
 		},
 		Seen: func(o **v1alpha1.Organization) bool { return h.carriedOut(scope, held, (*o).Generation) },
-		Done: func(*v1alpha1.Organization) { h.Metrics.decided(state) },
+		Done: func(*v1alpha1.Organization) { h.Count(string(state)) },
 		View: func(*v1alpha1.Organization) (any, string) {
 			seen, ok := h.Requests.AccessRequest(scope.Org.ClusterID, held.Name)
 			if !ok {

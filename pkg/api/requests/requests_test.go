@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -38,10 +37,9 @@ type world struct {
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{World: apitest.NewWorld(), held: map[string]*v1alpha1.AccessRequest{}}
-	counted, err := requests.NewMetrics(prometheus.NewRegistry())
-	require.NoError(t, err)
 	h := &requests.Handler{
-		Deps: w.Deps(t, w, one), Requests: w, KCP: w, Metrics: counted, Followed: func(string, string, string) bool { return true },
+		Deps: w.Deps(t, w, one), Requests: w, KCP: w, Count: func(string) {},
+		Followed: func(string, string, string) bool { return true },
 	}
 	w.http = apitest.Router(w.World, h.Mount)
 	return w
