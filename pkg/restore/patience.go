@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -38,11 +39,33 @@ func (t *trials) over(s Step, err error, now time.Time) bool {
 	return now.Sub(since) >= t.patience
 }
 
-// outage reports whether an error passes with an outage of kcp, or with a full disk.
+// outage reports whether an error passes with an outage of kcp, or with a full disk. What kcp answers counts, and not the
+// code for clients, to whom the hub calls all of this a moment. What it refuses for good must not keep the others waiting:
+// it refuses a logical cluster that no shard has.
 func outage(err error) bool {
-	return errs.Is(err, errs.Unavailable) || errs.Is(err, errs.InsufficientStorage) ||
-		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) ||
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), withoutEtcd(err):
+		return true
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsInternalError(err):
+		return false
+	}
+	code := firstCode(err)
+	return code == errs.Unavailable || code == errs.InsufficientStorage ||
 		apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err)
+}
+
+// withoutEtcd reports whether kcp answers, and its etcd does not: it has no status for that but an internal error.
+func withoutEtcd(err error) bool {
+	return apierrors.IsInternalError(err) &&
+		(strings.Contains(err.Error(), "etcdserver: ") || strings.Contains(err.Error(), "rpc error: "))
+}
+
+// firstCode returns the code that an error got first. Sessions have one code for all that is no refusal.
+func firstCode(err error) (code errs.Code) {
+	for e := (*errs.Error)(nil); errors.As(err, &e); err = e.Err {
+		code = e.Code
+	}
+	return code
 }
 
 // GiveUp lists a Step that was tried for a time in vain, and says so in the log.
