@@ -8,6 +8,7 @@ import (
 
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 
@@ -212,7 +213,7 @@ func (a *Applier) activated(ctx context.Context, cluster string, deactivated fun
 	return a.Within(ctx, cluster, deactivated, func() (err error) {
 		_ = wait.PollUntilContextTimeout(ctx, a.Interval, activationTimeout, true, func(context.Context) (bool, error) {
 			err = do()
-			return !errs.Is(err, errs.Forbidden), nil
+			return !apierrors.IsForbidden(err), nil
 		})
 		return err
 	})

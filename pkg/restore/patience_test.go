@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/faroshq/kedge-hub/pkg/restore"
@@ -75,4 +76,28 @@ func TestRun_outlastsAnOutage(t *testing.T) {
 			require.Len(t, r.Done, 1)
 		})
 	}
+}
+
+// kcp lets nobody in for a moment after it has activated a logical cluster. A Step that gave up at once would deactivate it, and
+// find the same at the next pass.
+func TestRun_waitsUntilKCPLetsItIntoWhatIsActivated(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	o := w.organization()
+	o.Status.DeletionRequestedAt = &metav1.Time{Time: then}
+	w.Put(orgs, o)
+	// The Store tries nine times.
+	refused := 0
+	w.FailBefore(func(r kcpfake.Request) error {
+		if r.Resource == "catalogentries" && r.Verb == "delete" && refused < 10 {
+			refused++
+			return apierrors.NewForbidden(schema.GroupResource{Resource: r.Resource}, r.Name, errors.New("logical cluster is marked inactive"))
+		}
+		return nil
+	})
+	w.applier.Waiting = func(left int, why error) { require.Zero(t, left, why) }
+	r := w.run(restore.Step{Kind: restore.DeleteEntry, Object: "entry"})
+	require.Len(t, r.Done, 1)
+	require.Equal(t, 10, refused)
+	require.Equal(t, []string{inOrg}, w.activated)
 }
