@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -41,10 +42,12 @@ func (t *trials) over(s Step, err error, now time.Time) bool {
 
 // outage reports whether an error passes with an outage of kcp, or with a full disk. What kcp answers counts, and not the
 // code for clients, to whom the hub calls all of this a moment. What it refuses for good must not keep the others waiting:
-// it refuses a logical cluster that no shard has.
+// it refuses a logical cluster that no shard has. A shard that gives no answer is asked by an address of its own, so its error
+// can have no code.
 func outage(err error) bool {
+	var silence net.Error
 	switch {
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), withoutEtcd(err):
+	case errors.As(err, &silence), errors.Is(err, context.Canceled), withoutEtcd(err):
 		return true
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsInternalError(err):
 		return false

@@ -1,7 +1,13 @@
 package restore_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"syscall"
 	"testing"
 	"time"
 
@@ -100,4 +106,31 @@ func TestRun_waitsUntilKCPLetsItIntoWhatIsActivated(t *testing.T) {
 	require.Len(t, r.Done, 1)
 	require.Equal(t, 10, refused)
 	require.Equal(t, []string{inOrg}, w.activated)
+}
+
+// The hub asks each shard where a logical cluster is, to activate it. One of them is down.
+func TestRun_outlastsAShardThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	within, passes := w.applier.Within, 0
+	w.applier.Within = func(ctx context.Context, cluster string, deactivated func() bool, do func() error) error {
+		switch passes {
+		case 0:
+			refused := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+			return errors.Join(fmt.Errorf("ask the shard: %w", &url.Error{Op: "Get", URL: "https://shard", Err: refused}))
+		case 1:
+			return fmt.Errorf("ask the shard: %w", &url.Error{Op: "Get", URL: "https://shard", Err: io.EOF})
+		}
+		return within(ctx, cluster, deactivated, do)
+	}
+	w.applier.Waiting = func(left int, _ error) {
+		if left > 0 {
+			passes++
+			w.clock.SetTime(w.clock.Now().Add(61 * time.Second))
+		}
+	}
+	r := w.run(restore.Step{Kind: restore.DisableProvider, Workspace: ws, Object: provided})
+	require.Equal(t, 2, passes)
+	require.Empty(t, r.Impossible)
+	require.Len(t, r.Done, 1)
 }
