@@ -40,10 +40,10 @@ again. --accept-lost-history lets it serve nevertheless.
 
 An external kcp is restored by its own means, while all replicas are stopped. Then
 --external writes into it what its hubs have to end before they serve, and takes
-no file: --backup-at is when the backup of etcd was begun, and --replay names the
-audit log of every replica. All replicas are in restore mode from their next start
-on, until one of them has ended everything. --report prints the report, also while
-they do.
+no file: --backup-at is when the earliest snapshot of all shards was begun, and
+--replay names the audit log of every replica. All replicas are in restore mode
+from their next start on, until one of them has ended everything. --report prints
+the report, also while they do.
 
 A restored hub purges nothing whose time has come until --release, which asks
 the running hub, or the external kcp, and takes no file: look at heldPurges in
@@ -83,7 +83,8 @@ the report first, and undelete what people need.`,
 	cmd.Flags().BoolVar(&command.external, "external", false,
 		"Have the hubs of the external kcp of --kcp-kubeconfig, which was restored by its own means, end what ended after its backup.")
 	cmd.Flags().StringVar(&command.backupAt, "backup-at", "",
-		"With --external: when the backup of the etcd of kcp's root shard was begun, such as 2026-11-24T02:00:00Z. An earlier time is safe, a later one is not.")
+		"With --external: when the earliest snapshot of all shards of kcp was begun, such as 2026-11-24T02:00:00Z. "+
+			"An earlier time is safe, a later one is not.")
 	cmd.Flags().BoolVar(&command.report, "report", false, "Print the report of the last restore as JSON.")
 	cmd.Flags().BoolVar(&command.release, "release", false, "Have the running hub, which was restored, purge again what is due.")
 	return cmd
@@ -106,7 +107,8 @@ func (m restoreModes) check(args []string, o server.RestoreOptions) (at time.Tim
 		return at, errors.New("--external: takes no file; restore kcp by its own means first. Several files of --replay need the flag each")
 	case m.external:
 		if at, err = time.Parse(time.RFC3339, m.backupAt); err != nil {
-			err = fmt.Errorf("--backup-at: with --external, give the time at which the backup of kcp was begun, such as 2026-11-24T02:00:00Z: %w", err)
+			err = fmt.Errorf("--backup-at: with --external, give the time at which the earliest snapshot of all shards of kcp was begun, "+
+				"such as 2026-11-24T02:00:00Z: %w", err)
 		}
 		return at, err
 	case m.backupAt != "":

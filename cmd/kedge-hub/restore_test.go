@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -25,7 +26,7 @@ func TestRestoreModes_refuseWhatDoesNotFitTogether(t *testing.T) {
 		"report":                        {modes: restoreModes{report: true}},
 		"release":                       {modes: restoreModes{release: true}},
 		"nothing":                       {says: "name the file"},
-		"external without a time":       {modes: restoreModes{external: true}, says: "--backup-at"},
+		"external without a time":       {modes: restoreModes{external: true}, says: "--backup-at: with --external, give the time at which the earliest snapshot of all shards"},
 		"external with half a time":     {modes: restoreModes{external: true, backupAt: "2026-11-24"}, says: "--backup-at"},
 		"external with a file":          {modes: restoreModes{external: true, backupAt: at}, args: []string{"a"}, says: "--external"},
 		"a file with a time":            {modes: restoreModes{backupAt: at}, args: []string{"a"}, says: "--backup-at"},
@@ -47,4 +48,15 @@ func TestRestoreModes_refuseWhatDoesNotFitTogether(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Shards are saved one after the other. What ended between the first snapshot and the others is in none of it.
+func TestRestore_asksForTheTimeOfTheEarliestSnapshot(t *testing.T) {
+	t.Parallel()
+	cmd := restoreCommand(&server.Options{})
+	require.Contains(t, cmd.Flags().Lookup("backup-at").Usage, "when the earliest snapshot of all shards of kcp was begun")
+	guide, err := os.ReadFile("../../deploy/README.md")
+	require.NoError(t, err)
+	require.Contains(t, string(guide), "`--backup-at` is when the earliest snapshot of all shards was **begun**")
+	require.Contains(t, string(guide), "a restore asks for this time, that of the earliest snapshot of all shards")
 }
