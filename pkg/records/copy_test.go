@@ -3,6 +3,7 @@ package records_test
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"io"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -185,4 +187,37 @@ func silenced(t *testing.T, direct string) (through string, silence func()) {
 	}()
 	through, _, _ = strings.Cut(strings.Replace(direct, "@", "@"+listener.Addr().String(), 1), "?")
 	return through + "?sslmode=disable", func() { silent.Store(true) }
+}
+
+// A restore does not wait for ever for a PostgreSQL that does not answer, and takes all the time for one that does.
+func TestRights_outlastsNoSilence(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		on    string
+		pause time.Duration
+		want  time.Duration
+	}{
+		"from the start":  {"BEGIN", 0, time.Minute},
+		"no ends":         {"FROM audit_heads", 0, time.Minute},
+		"no events":       {"SELECT event", 0, time.Minute},
+		"slow":            {"-- no statement", 25 * time.Second, 150 * time.Second},
+		"all is answered": {"-- no statement", 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				pool := sql.OpenDB(&silent{on: c.on, pause: c.pause, asked: func() {}})
+				defer func() { require.NoError(t, pool.Close()) }()
+				began, out := time.Now(), &strings.Builder{}
+				err := records.NewPostgres(pool).Rights(t.Context(), nil, nil, began, out)
+				require.Equal(t, c.want, time.Since(began))
+				if c.want == time.Minute {
+					require.ErrorContains(t, err, "the database has given no answer for 1m0s")
+					return
+				}
+				require.NoError(t, err)
+				require.Equal(t, "1\n2\n3\n", out.String())
+			})
+		})
+	}
 }

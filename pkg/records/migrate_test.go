@@ -21,6 +21,8 @@ import (
 type silent struct {
 	on      string
 	version int64
+	// pause is the time before each row.
+	pause time.Duration
 	// asked is closed with the first statement that gets no answer.
 	asked func()
 }
@@ -46,6 +48,11 @@ func (silentConn) Prepare(string) (driver.Stmt, error) { return nil, errors.ErrU
 func (silentConn) Close() error                        { return nil }
 func (silentConn) Begin() (driver.Tx, error)           { return silentTx{}, nil }
 
+// BeginTx implements driver.ConnBeginTx.
+func (c silentConn) BeginTx(ctx context.Context, _ driver.TxOptions) (driver.Tx, error) {
+	return silentTx{}, c.answer(ctx, "BEGIN")
+}
+
 // ExecContext implements driver.ExecerContext.
 func (c silentConn) ExecContext(ctx context.Context, statement string, _ []driver.NamedValue) (driver.Result, error) {
 	return driver.ResultNoRows, c.answer(ctx, statement)
@@ -53,7 +60,7 @@ func (c silentConn) ExecContext(ctx context.Context, statement string, _ []drive
 
 // QueryContext implements driver.QueryerContext.
 func (c silentConn) QueryContext(ctx context.Context, statement string, _ []driver.NamedValue) (driver.Rows, error) {
-	rows := &silentRows{columns: 1, left: [][]driver.Value{{true}}}
+	rows := &silentRows{columns: 1, left: [][]driver.Value{{true}}, pause: c.pause}
 	switch {
 	case strings.Contains(statement, "version_id, is_applied"):
 		rows.columns, rows.left = 2, nil
@@ -62,6 +69,10 @@ func (c silentConn) QueryContext(ctx context.Context, statement string, _ []driv
 		}
 	case strings.Contains(statement, "max(version_id)"):
 		rows.left[0][0] = c.version
+	case strings.Contains(statement, "SELECT replica, log, seq, hash FROM audit_heads"):
+		rows.columns, rows.left = 4, [][]driver.Value{{"r", "rights", int64(3), "h"}}
+	case strings.Contains(statement, "SELECT event"):
+		rows.left = [][]driver.Value{{"1"}, {"2"}, {"3"}}
 	}
 	return rows, c.answer(ctx, statement)
 }
@@ -74,6 +85,7 @@ func (silentTx) Rollback() error { return nil }
 type silentRows struct {
 	columns int
 	left    [][]driver.Value
+	pause   time.Duration
 }
 
 // Columns implements driver.Rows.
@@ -84,6 +96,7 @@ func (r *silentRows) Close() error { return nil }
 
 // Next implements driver.Rows.
 func (r *silentRows) Next(into []driver.Value) error {
+	time.Sleep(r.pause)
 	if len(r.left) == 0 {
 		return io.EOF
 	}

@@ -11,9 +11,42 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/audit"
 )
 
+// maxSilence bounds each wait for an answer of Rights, which has no bound itself: there can be a hundred million events, and
+// the first one comes when the database has passed over those that are too old.
+const maxSilence = time.Minute
+
 // Rights writes the lines of all chains of rights to w, as their files have them: those from the head of their chain in
-// heads on, and those that are as new as since. It leaves out the chains of replicas in ended.
+// heads on, and those that are as new as since. It leaves out the chains of replicas in ended. It fails where the database
+// gives no answer.
 func (d *DB) Rights(ctx context.Context, heads, ended []audit.Head, since time.Time, w io.Writer) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := time.AfterFunc(maxSilence, func() {
+		cancel(fmt.Errorf("read the audit events: the database has given no answer for %s", maxSilence))
+	})
+	defer silence.Stop()
+	err := d.rights(ctx, heads, ended, since, listening{w, silence})
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// listening is where answers are written. Each of them ends a silence.
+type listening struct {
+	io.Writer
+	silence *time.Timer
+}
+
+func (l listening) heard() { l.silence.Reset(maxSilence) }
+
+// Write implements io.Writer.
+func (l listening) Write(line []byte) (int, error) {
+	l.heard()
+	return l.Writer.Write(line)
+}
+
+func (d *DB) rights(ctx context.Context, heads, ended []audit.Head, since time.Time, w listening) error {
 	options := &sql.TxOptions{ReadOnly: true}
 	if d.postgres {
 		options.Isolation = sql.LevelRepeatableRead
@@ -38,6 +71,7 @@ func (d *DB) Rights(ctx context.Context, heads, ended []audit.Head, since time.T
 		if i := slices.IndexFunc(heads, of(k.Replica)); i >= 0 {
 			from = heads[i].Seq
 		}
+		w.heard()
 		if err := d.rightsOf(ctx, tx, k.Replica, from, since, w); err != nil {
 			return fmt.Errorf("read the audit events of replica %s: %w", k.Replica, err)
 		}

@@ -169,7 +169,7 @@ func withRecords(ctx context.Context, dir string, o restore.Order, files []strin
 	defer func() { err = errors.Join(err, os.Remove(f.Name())) }()
 	heads := slices.Concat(o.Heads, o.Quiet)
 	if err := errors.Join(stored.Rights(ctx, heads, o.Ended, o.BackupAt.Add(-restore.OnItsWay), f), f.Close()); err != nil {
-		return err
+		return fmt.Errorf("--replay-database, or else --database: %w; --replay-database none does without it", err)
 	}
 	return do(append(slices.Clone(files), f.Name()))
 }

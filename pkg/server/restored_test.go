@@ -339,6 +339,19 @@ func TestRestore_readsTheRecordsOfTheLostHub(t *testing.T) {
 	}
 }
 
+// A records database that answers no more when its events are read is named by its flag, too.
+func TestRestore_saysWhichDatabaseFails(t *testing.T) {
+	t.Parallel()
+	stored, err := records.Open(records.Options{URL: "sqlite:" + filepath.Join(t.TempDir(), "records.db")})
+	require.NoError(t, err)
+	require.NoError(t, stored.Close())
+	dir := t.TempDir()
+	err = withRecords(t.Context(), dir, restore.Order{}, nil, stored, func([]string) error { return nil })
+	require.ErrorContains(t, err, "--replay-database, or else --database: ")
+	require.ErrorContains(t, err, "--replay-database none does without it")
+	require.Empty(t, filesIn(t, dir))
+}
+
 // ship stores the events of a file in a records database.
 func ship(t *testing.T, path, file string) {
 	t.Helper()
