@@ -15,8 +15,9 @@ const (
 	maxPruned = 1000
 )
 
-// prune removes a piece of the events that are older than the retention, of all replicas. An anchor keeps the last
-// event of a chain that was removed, so that nobody takes the beginning for a cut.
+// prune removes a piece of the events that are older than the retention, of all replicas, from the beginning of a chain on.
+// An anchor keeps the last event of a chain that was removed, so that nobody takes the beginning for a cut. What stands
+// behind a younger event, by a clock that was wrong, goes with that one: a gap in the middle is what a forger leaves.
 func (s *Shipper) prune(ctx context.Context) error {
 	now := time.Now()
 	if s.retention <= 0 || now.Sub(s.pruned) < pruneInterval {
@@ -27,8 +28,9 @@ func (s *Shipper) prune(ctx context.Context) error {
 	before := timeText(now.Add(-s.retention))
 	var replica, chain string
 	var from, to uint64
-	oldest := s.db.query("SELECT replica, log, seq FROM audit_events WHERE time < ? ORDER BY time LIMIT 1")
-	err := s.db.writes.QueryRowContext(ctx, oldest, before).Scan(&replica, &chain, &to)
+	begins := s.db.query(`SELECT replica, log FROM audit_heads h WHERE (
+		SELECT time FROM audit_events e WHERE e.replica = h.replica AND e.log = h.log ORDER BY seq LIMIT 1) < ? LIMIT 1`)
+	err := s.db.writes.QueryRowContext(ctx, begins, before).Scan(&replica, &chain)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		s.pruned = now
@@ -37,8 +39,10 @@ func (s *Shipper) prune(ctx context.Context) error {
 		return fmt.Errorf("find old audit events: %w", err)
 	}
 	return s.db.transact(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		bounds := tx.QueryRowContext(ctx, s.db.query(`SELECT min(seq), max(seq) FROM (
-			SELECT seq FROM audit_events WHERE replica = ? AND log = ? AND time < ? ORDER BY seq LIMIT ?) old`), replica, chain, before, maxPruned)
+		bounds := tx.QueryRowContext(ctx, s.db.query(`WITH oldest AS (
+			SELECT seq, time FROM audit_events WHERE replica = ? AND log = ? ORDER BY seq LIMIT ?)
+			SELECT min(seq), max(seq) FROM oldest
+			WHERE seq < coalesce((SELECT min(seq) FROM oldest WHERE time >= ?), 9223372036854775807)`), replica, chain, maxPruned, before)
 		if err := bounds.Scan(&from, &to); err != nil {
 			return err
 		}

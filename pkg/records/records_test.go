@@ -398,6 +398,33 @@ func TestShipper_removesWhatIsTooOld(t *testing.T) {
 	})
 }
 
+// The clock of a hub was wrong for a while. What it wrote meanwhile is in the middle of its chain.
+func TestShipper_removesNothingInTheMiddleOfAChain(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, url string) {
+		db, dir := open(t, url), t.TempDir()
+		r := start(t, db, dir)
+		r.write(t, 30)
+		r.settle(t)
+		r.stop()
+		own := raw(t, url)
+		_, err := own.Exec("UPDATE audit_events SET time = '2020-01-01T00:00:00.000000Z' WHERE seq <= 5 OR seq BETWEEN 11 AND 20")
+		require.NoError(t, err)
+		r = start(t, db, dir)
+		require.Eventually(t, func() bool { return metric(t, r.registry, "kedge_records_removed_total") >= 10 }, time.Minute, 50*time.Millisecond)
+		r.write(t, 1)
+		r.settle(t)
+		r.stop()
+		var left int
+		require.NoError(t, own.QueryRow("SELECT count(*) FROM audit_events").Scan(&left))
+		require.Equal(t, 2*(31-5), left)
+		v := audit.NewVerifier()
+		heads, err := db.Verify(t.Context(), v)
+		require.NoError(t, err)
+		require.Empty(t, v.Done(heads...))
+	})
+}
+
 func TestOptions_keepThePasswordToThemselves(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"postgres://kedge:hush@host:x/records", "mysql://kedge:hush@host/", "sqlite:hush", "hush", "postgres://kedge:hush@host/records?sslmode=hush"} {
