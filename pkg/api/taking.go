@@ -35,6 +35,20 @@ func (d *Deps) Taking(user *v1alpha1.User, asked v1alpha1.Claim, claims []v1alph
 	return t
 }
 
+// Check refuses what the cache shows to be refused. It does not refuse a key that may be that of something which
+// the cache does not have yet: a repeated request counts against no quota.
+func (t *Taking) Check(claims []v1alpha1.Claim, check func(v1alpha1.Claim) error) error {
+	if _, repeated := tenancy.FindKeyed(t.user, t.asked, claims, t.made()); !repeated && t.unclear(claims) {
+		return nil
+	}
+	return check(t.Claim)
+}
+
+// unclear reports whether the key of the request may be that of an object which the cache does not have yet.
+func (t *Taking) unclear(claims []v1alpha1.Claim) bool {
+	return t.asked.Request.IdempotencyKey != "" && tenancy.Unmade(claims, t.made())
+}
+
 // Reserve reserves a spare for the claim, unless an earlier request created it.
 func (t *Taking) Reserve(claims []v1alpha1.Claim, reserve func(Spares) tenancy.ReservedSpare) {
 	if _, repeated := tenancy.FindKeyed(t.user, t.asked, claims, t.made()); repeated || t.deps.Spares == nil {
@@ -49,7 +63,7 @@ func (t *Taking) Reserve(claims []v1alpha1.Claim, reserve func(Spares) tenancy.R
 func (t *Taking) In(r *http.Request, claims []v1alpha1.Claim, refs []tenancy.Ref, claim func(v1alpha1.Claim) error) error {
 	_, t.claimed = tenancy.FindClaim(claims, t.spare.UUID)
 	uuid, repeated := tenancy.FindKeyed(t.user, t.asked, claims, t.made())
-	if !repeated && t.asked.Request.IdempotencyKey != "" && tenancy.Unmade(claims, t.made()) {
+	if !repeated && t.unclear(claims) {
 		// What the cache does not have yet may be what an earlier request created.
 		if !t.deps.Until(r, refs, func() bool { return !tenancy.Unmade(claims, t.made()) }) {
 			return errs.New(errs.Unavailable, "something else is still being created; try again").After(time.Second)

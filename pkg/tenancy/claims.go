@@ -9,9 +9,10 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 )
 
-// KeyedUUID is the UUID of an object that a User creates with an Idempotency-Key. place is
-// the UUID of the Organization, or empty for Organizations. It is derived from these, so that
-// a repeated request refers to the same object on every replica.
+// KeyedUUID is the UUID of an object that a User creates with an Idempotency-Key in an Organization. place
+// begins with the UUID of the Organization or Workspace. It is derived from these, so that a repeated request
+// refers to the same object on every replica. Organizations and Workspaces have no such UUID: their history is
+// read by the UUID and outlives them, and a key that is repeated after a purge must not give it to another one.
 func KeyedUUID(userUID, place, key string) string {
 	return uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://tenancy.kedge.faros.sh/keys/"+userUID+"/"+place+"/"+key)).String()
 }
@@ -29,8 +30,8 @@ type KeyedObject struct {
 }
 
 // FindKeyed returns the UUID of what a User created with the Idempotency-Key of a claim. ok is false if
-// there is none. The UUID of a claim that takes no spare follows from the key; that of one that took a
-// spare does not. made are the existing objects.
+// there is none. It is found by the hash of the key, and what an attempt of the same request has claimed also by its
+// UUID. made are the existing objects.
 func FindKeyed(u *v1alpha1.User, c v1alpha1.Claim, claims []v1alpha1.Claim, made []KeyedObject) (uuid string, ok bool) {
 	if c.Request.IdempotencyKey == "" {
 		return "", false

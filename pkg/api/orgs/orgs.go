@@ -77,7 +77,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	if err := httpapi.Read(r, &in); err != nil {
 		return err
 	}
-	claim, billing, err := idempotency.Claim(r, in, "", h.NewUUID, h.Clock.Now())
+	claim, billing, err := idempotency.Claim(r, in, h.NewUUID, h.Clock.Now())
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,10 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	}
 	taking := h.Taking(caller.User, claim, caller.User.Spec.OrgClaims, func() []tenancy.KeyedObject { return h.keyed(name) })
 	// What the cache shows to be refused takes no spare and does not wait for other writers.
-	if _, err := claims(caller.User, taking.Claim); err != nil {
+	if err := taking.Check(caller.User.Spec.OrgClaims, func(c v1alpha1.Claim) error {
+		_, err := claims(caller.User, c)
+		return err
+	}); err != nil {
 		return err
 	}
 	taking.Reserve(caller.User.Spec.OrgClaims, func(s api.Spares) tenancy.ReservedSpare { return s.ForOrg(r.Context(), name) })

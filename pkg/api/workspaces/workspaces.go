@@ -120,7 +120,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	asked := rest.CreateRequest{DisplayName: in.DisplayName, Description: in.Description, Billing: in.Billing}
-	claim, billing, err := idempotency.Claim(r, asked, scope.Org.UUID(), h.NewUUID, h.Clock.Now())
+	claim, billing, err := idempotency.Claim(r, asked, h.NewUUID, h.Clock.Now())
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,10 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	taking := h.Taking(user, claim, org.Spec.WorkspaceClaims, func() []tenancy.KeyedObject { return h.keyed(org.UUID()) })
 	// What the cache shows to be refused takes no spare and does not wait for the other writers of the
 	// Organization.
-	if _, err := h.claims(org.Organization, taking.Claim, billing); err != nil {
+	if err := taking.Check(org.Spec.WorkspaceClaims, func(c v1alpha1.Claim) error {
+		_, err := h.claims(org.Organization, c, billing)
+		return err
+	}); err != nil {
 		return err
 	}
 	taking.Reserve(org.Spec.WorkspaceClaims, func(s api.Spares) tenancy.ReservedSpare {

@@ -42,10 +42,11 @@ func Key(r *http.Request) (key, hash string, err error) {
 	return key, hex.EncodeToString(sum[:20]), nil
 }
 
-// Claim is that of a request to create an Organization, or a Workspace in org if it is not empty, with the
-// billing that it asks for. newUUID generates the UUID if the request has no key.
+// Claim is that of a request to create an Organization or a Workspace, with the billing that it asks for. The UUID
+// does not follow from the key: what is told of a purged one by its UUID must never be told of another one. A repeated
+// key is found by its hash (tenancy.FindKeyed).
 func Claim(
-	r *http.Request, in rest.CreateRequest, org string, newUUID func() string, now time.Time,
+	r *http.Request, in rest.CreateRequest, newUUID func() string, now time.Time,
 ) (c v1alpha1.Claim, billing tenancy.BillingEdit, err error) {
 	if billing, err = mergepatch.Billing(in.Billing); err != nil {
 		return c, nil, err
@@ -57,15 +58,16 @@ func Claim(
 	if err := tenancy.CheckDisplayName("displayName", in.DisplayName); err != nil {
 		return c, nil, err
 	}
-	key, hash, err := Key(r)
+	_, hash, err := Key(r)
 	if err != nil {
 		return c, nil, err
 	}
-	caller, uuid := httpmw.CallerOf(r).User, newUUID()
-	if key != "" {
-		uuid = tenancy.KeyedUUID(string(caller.UID), org, key)
+	caller := httpmw.CallerOf(r).User
+	if made := caller.CreationTimestamp.Time; now.Before(made) {
+		// A clock that is a little behind kcp's would make it the request of an earlier person so called.
+		now = made
 	}
-	c = tenancy.NewClaim(uuid, in.DisplayName, caller.Name, hash, metav1.NewTime(now))
+	c = tenancy.NewClaim(newUUID(), in.DisplayName, caller.Name, hash, metav1.NewTime(now))
 	c.Request.Description = ptr.Deref(description, "")
 	return c, billing, nil
 }
