@@ -28,8 +28,8 @@ type ServiceAccountsConfig struct {
 	Keys func(ctx context.Context) ([]byte, error)
 	// Audience must be in aud.
 	Audience string
-	// Clock is the clock of expiry.
-	Clock clock.PassiveClock
+	// Clock is the clock of expiry. KeyClock measures the time between requests for keys: it is not set back.
+	Clock, KeyClock clock.PassiveClock
 	// Metrics is where kedge_serviceaccount_key_fetches_total is registered.
 	Metrics prometheus.Registerer
 }
@@ -53,7 +53,7 @@ func NewServiceAccounts(config ServiceAccountsConfig) (*ServiceAccounts, error) 
 		return nil, err
 	}
 	a := &ServiceAccounts{config: config, verdicts: lru.New(maxVerdicts)}
-	a.keys = newKeySet(config.Clock, func(ctx context.Context) ([]jose.JSONWebKey, error) {
+	a.keys = newKeySet(config.KeyClock, func(ctx context.Context) ([]jose.JSONWebKey, error) {
 		raw, failed := config.Keys(ctx)
 		if raw == nil {
 			return nil, failed

@@ -26,6 +26,7 @@ const accountIssuer = "https://kcp.default.svc"
 type accounts struct {
 	t       testing.TB
 	key     *ecdsa.PrivateKey
+	kid     string
 	clock   *clocktesting.FakePassiveClock
 	down    atomic.Bool
 	fetches atomic.Int32
@@ -34,9 +35,10 @@ type accounts struct {
 func newAccounts(t testing.TB) (*accounts, *auth.ServiceAccounts) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
-	k := &accounts{t: t, key: key, clock: clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))}
+	k := &accounts{t: t, key: key, kid: "kcp", clock: clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))}
 	a, err := auth.NewServiceAccounts(auth.ServiceAccountsConfig{
-		Issuer: func() string { return accountIssuer }, Audience: "kedge", Clock: k.clock, Metrics: prometheus.NewRegistry(), Keys: k.jwks,
+		Issuer: func() string { return accountIssuer }, Audience: "kedge", Clock: k.clock, KeyClock: k.clock,
+		Metrics: prometheus.NewRegistry(), Keys: k.jwks,
 	})
 	require.NoError(t, err)
 	return k, a
@@ -47,7 +49,7 @@ func (k *accounts) jwks(context.Context) ([]byte, error) {
 	if k.down.Load() {
 		return nil, errors.New("kcp is down")
 	}
-	return json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: k.key.Public(), KeyID: "kcp", Algorithm: "ES256", Use: "sig"}}})
+	return json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: k.key.Public(), KeyID: k.kid, Algorithm: "ES256", Use: "sig"}}})
 }
 
 type object = map[string]any
@@ -173,7 +175,8 @@ func TestServiceAccounts_cannotTellWithoutAnIssuer(t *testing.T) {
 	k, _ := newAccounts(t)
 	issuer := ""
 	a, err := auth.NewServiceAccounts(auth.ServiceAccountsConfig{
-		Issuer: func() string { return issuer }, Audience: "kedge", Clock: k.clock, Metrics: prometheus.NewRegistry(), Keys: k.jwks,
+		Issuer: func() string { return issuer }, Audience: "kedge", Clock: k.clock, KeyClock: k.clock,
+		Metrics: prometheus.NewRegistry(), Keys: k.jwks,
 	})
 	require.NoError(t, err)
 	bot := k.sign(k.key, "kcp", k.claims(nil))
@@ -201,7 +204,7 @@ func TestServiceAccounts_knowTheKeysOfTheShardsThatAnswer(t *testing.T) {
 	require.NoError(t, err)
 	down := true
 	a, err := auth.NewServiceAccounts(auth.ServiceAccountsConfig{
-		Issuer: func() string { return accountIssuer }, Audience: "kedge", Clock: k.clock, Metrics: prometheus.NewRegistry(),
+		Issuer: func() string { return accountIssuer }, Audience: "kedge", Clock: k.clock, KeyClock: k.clock, Metrics: prometheus.NewRegistry(),
 		Keys: func(context.Context) ([]byte, error) {
 			set := jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: k.key.Public(), KeyID: "kcp", Algorithm: "ES256", Use: "sig"}}}
 			if !down {
@@ -234,5 +237,29 @@ func TestServiceAccounts_knowTheKeysOfTheShardsThatAnswer(t *testing.T) {
 	require.True(t, errs.Is(err, errs.Unavailable), "%v", err)
 	_, ok, err = a.Authenticate(t.Context(), token)
 	require.NoError(t, err, "the key was known")
+	require.True(t, ok)
+}
+
+// kcp's clock was set forward for a while, and then right again. The keys that it has since are known all the same.
+func TestServiceAccounts_knowNewKeysAfterTheClockWasSetBack(t *testing.T) {
+	t.Parallel()
+	k, _ := newAccounts(t)
+	rights := clocktesting.NewFakePassiveClock(k.clock.Now().Add(time.Hour))
+	a, err := auth.NewServiceAccounts(auth.ServiceAccountsConfig{
+		Issuer: func() string { return accountIssuer }, Audience: "kedge", Clock: rights, KeyClock: k.clock,
+		Metrics: prometheus.NewRegistry(), Keys: k.jwks,
+	})
+	require.NoError(t, err)
+	ahead := k.claims(func(c, _ object) { c["exp"] = rights.Now().Unix() + 3600 })
+	_, ok, err := a.Authenticate(t.Context(), k.sign(k.key, "kcp", ahead))
+	require.NoError(t, err)
+	require.True(t, ok)
+	rights.SetTime(k.clock.Now())
+	k.clock.SetTime(k.clock.Now().Add(time.Minute))
+	k.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	k.kid = "new"
+	_, ok, err = a.Authenticate(t.Context(), k.sign(k.key, k.kid, k.claims(nil)))
+	require.NoError(t, err)
 	require.True(t, ok)
 }

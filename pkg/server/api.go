@@ -70,17 +70,9 @@ func (a *assembly) api(serving context.Context) error {
 	a.uses = httpmw.NewUses(a.sessions.Touch)
 	limits := a.hub.limits
 	invited := &invitations.Service{Invitations: v, Places: v, KCP: s, Now: transport.Current(a.clock).Now, Await: v.Await}
-	people := httpmw.Authentication{
-		Tokens: limits.Authenticator(authenticators, c.Limits.FailedAuthenticationsPerPeer, func(hash string) bool { return len(v.SessionsOfToken(hash)) > 0 }), People: v, Sessions: v,
-		SignUp: a.auditor.SignUp(store.NewSignUp(s, v, a.reservedName, personalSpares(c, spares)), v, c.Registration,
-			limits.SignUps(c.Limits.SignUpsPerPeer, c.Limits.SignUps), invited.Vouch),
-		Hear:     hear,
-		Admins:   httpmw.Admins{Users: c.AdminUsers, Groups: c.AdminGroups},
-		Auditors: httpmw.Admins{Users: c.AuditorUsers, Groups: c.AuditorGroups}, SessionIdleTimeout: c.Sessions.IdleTimeout, Used: a.uses.Record, Clock: a.clock,
-	}
-	if tokens := a.hub.tokens; tokens != nil {
-		people.Known = tokens.Has
-	}
+	people := a.people(authenticators, hear)
+	people.SignUp = a.auditor.SignUp(store.NewSignUp(s, v, a.reservedName, personalSpares(c, spares)), v, c.Registration,
+		limits.SignUps(c.Limits.SignUpsPerPeer, c.Limits.SignUps), invited.Vouch)
 	a.tokenUses = bots.NewUses(a.sparing(s), c.Clock)
 	if people.Bots, err = a.bots(gates.Bots); err != nil {
 		return err

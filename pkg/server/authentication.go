@@ -72,18 +72,36 @@ func (a *assembly) reservedName(issuer, name string) bool {
 		issuer != auth.StaticIssuer && (slices.Contains(c.AdminUsers, name) || slices.Contains(c.AuditorUsers, name))
 }
 
+// people returns the authentication of people by tokens. It signs nobody up, and knows neither cookies nor bots.
+func (a *assembly) people(tokens auth.Authenticator, heard hear) httpmw.Authentication {
+	c, v := a.hub.config, a.views
+	handedOut := func(hash string) bool { return len(v.SessionsOfToken(hash)) > 0 }
+	people := httpmw.Authentication{
+		Tokens: a.hub.limits.Authenticator(tokens, c.Limits.FailedAuthenticationsPerPeer, handedOut),
+		People: v, Sessions: v, Hear: heard,
+		Admins:             httpmw.Admins{Users: c.AdminUsers, Groups: c.AdminGroups},
+		Auditors:           httpmw.Admins{Users: c.AuditorUsers, Groups: c.AuditorGroups},
+		SessionIdleTimeout: c.Sessions.IdleTimeout, Used: a.uses.Record, Clock: transport.Current(a.clock),
+	}
+	if known := a.hub.tokens; known != nil {
+		people.Known = known.Has
+	}
+	return people
+}
+
 // bots returns the authentication of bots, who may make every request.
 func (a *assembly) bots(gate tenancy.BotGate) (*httpmw.BotAuthentication, error) {
 	c := a.hub.config
 	tokens, err := auth.NewServiceAccounts(auth.ServiceAccountsConfig{
-		Issuer: a.accounts.Issuer, Keys: a.accountKeys, Audience: tenancy.BotAudience, Clock: a.clock, Metrics: a.hub.registry,
+		Issuer: a.accounts.Issuer, Keys: a.accountKeys, Audience: tenancy.BotAudience,
+		Clock: transport.Current(a.clock), KeyClock: c.Clock, Metrics: a.hub.registry,
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &httpmw.BotAuthentication{
 		Names: tokens.Names, Tokens: a.hub.limits.Authenticator(tokens, c.Limits.FailedAuthenticationsPerPeer, nil),
-		Check: gate.Check, Await: a.views.AwaitBot, Used: a.tokenUses.Record, Clock: a.clock,
+		Check: gate.Check, Await: a.views.AwaitBot, Used: a.tokenUses.Record, Clock: transport.Current(a.clock),
 	}, nil
 }
 
@@ -133,7 +151,7 @@ func (a *assembly) newSessions(s *store.Store, heard hear) (*session.Service, er
 	c := session.Config{
 		Keys: a.keyring, Sessions: s, Grants: s, Devices: sparingDevices{s, a.hub.storage.AdmitCreation}, Users: s,
 		Heard: heard, Room: a.hub.storage.AdmitCreation,
-		IdleTimeout: o.IdleTimeout, MaxAge: o.MaxAge, Clock: a.clock, Random: rand.Reader, Metrics: a.hub.registry,
+		IdleTimeout: o.IdleTimeout, MaxAge: o.MaxAge, Clock: transport.Current(a.clock), Random: rand.Reader, Metrics: a.hub.registry,
 	}
 	if a.oidc != nil {
 		c.Provider = a.oidc
@@ -157,7 +175,7 @@ func (a *assembly) cookies() (*httpmw.Cookies, error) {
 
 // invitationCookies keep an Invitation in a browser during a login.
 func (a *assembly) invitationCookies() httpmw.InvitationCookies {
-	return httpmw.InvitationCookies{Keys: a.keyring, Clock: a.clock}
+	return httpmw.InvitationCookies{Keys: a.keyring, Clock: transport.Current(a.clock)}
 }
 
 // login returns the handler of /auth. tokens authenticates ID tokens as for every other request.
@@ -168,7 +186,7 @@ func (a *assembly) login(people httpmw.Authentication, tokens auth.Authenticator
 		SignUp: people.UserOf, SessionOf: a.keyring.Session(a.views.Session), Audit: a.auditor.Record, Metrics: counted,
 		Available: a.available.Wait, Limits: a.hub.limits.Logins(c.Limits.LoginRates()),
 		NewSecret: func() string { return rand.Text() + rand.Text() },
-		Clock:     a.clock, ExternalURL: c.ExternalURL, Invitations: a.invitationCookies(),
+		Clock:     transport.Current(a.clock), ExternalURL: c.ExternalURL, Invitations: a.invitationCookies(),
 	}
 	if a.oidc != nil {
 		h.Provider = auth.Login{OIDC: a.oidc, Tokens: tokens}

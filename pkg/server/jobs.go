@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/faroshq/kedge-hub/pkg/api/bots"
+	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/storage"
 	"github.com/faroshq/kedge-hub/pkg/store"
@@ -28,7 +29,8 @@ func (a *assembly) exchange(s *store.Store, tokens store.BotTokens, counted *bot
 	return &bots.Exchange{
 		Views: a.views, Store: s, Used: s, Tokens: tokens, Audit: a.auditor.Record, Refused: a.refusals.Record, Metrics: counted,
 		Room:    func() error { return a.hub.storage.Admit(storage.Growth) },
-		NewUUID: uuid.NewString, Clock: a.clock, ExternalURL: c.ExternalURL, WriteTimeout: exchangeTimeout, FollowTimeout: c.FollowTimeout,
+		NewUUID: uuid.NewString, Clock: transport.Current(a.clock), ExternalURL: c.ExternalURL,
+		WriteTimeout: exchangeTimeout, FollowTimeout: c.FollowTimeout,
 	}
 }
 

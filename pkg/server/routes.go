@@ -63,7 +63,7 @@ type routes struct {
 	chain
 	config Config
 	limits *httpmw.Limits
-	// clock is the clock of deletions, at kcp's time.
+	// clock is that of the assembly.
 	clock    clock.WithTicker
 	views    *views.Views
 	store    *store.Store
@@ -142,18 +142,23 @@ func unguarded() routes {
 	}
 }
 
-func (p routes) router() chi.Router {
-	c, v, s := p.config, p.views, p.store
+// deps are what the handlers have in common. Their clock is that by which rights, sessions and tokens begin and end.
+func (p routes) deps() api.Deps {
+	c, v, s, now := p.config, p.views, p.store, transport.Current(p.clock)
 	creator := tenancy.Creator{Org: v.Org, Workspace: v.Workspace, Membership: v.Membership, MembershipsAt: v.MembershipsAt}
-	d := api.Deps{
-		Views: v, Store: s, Rights: httpmw.Rights{Membership: v.Membership, Store: s, Clock: transport.Current(p.clock)},
+	return api.Deps{
+		Views: v, Store: s, Rights: httpmw.Rights{Membership: v.Membership, Store: s, Clock: now},
 		Scopes: httpmw.Scopes{Tenants: v, Creator: creator, Reachable: v.Reachable},
-		Tree:   c.Tree, NewUUID: uuid.NewString, Spares: p.spares, Clock: p.clock, Streams: p.streams,
+		Tree:   c.Tree, NewUUID: uuid.NewString, Spares: p.spares, Clock: now, Streams: p.streams,
 		ExternalURL: c.ExternalURL, CA: p.certificate.CA,
 		Billing:         billingRules(c, p.costCenters),
 		DefaultOrgQuota: c.DefaultOrgQuota, DefaultWorkspaceQuota: c.DefaultWorkspaceQuota,
 		Graces: graces(c), CreateTimeout: c.CreateTimeout, FollowTimeout: c.FollowTimeout,
 	}
+}
+
+func (p routes) router() chi.Router {
+	c, v, s, d := p.config, p.views, p.store, p.deps()
 	// Requests of deletion and of creation are at kcp's time.
 	deletions := d
 	deletions.Clock = transport.Latest(p.clock)

@@ -17,6 +17,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/bots"
 	"github.com/faroshq/kedge-hub/pkg/api/login"
 	"github.com/faroshq/kedge-hub/pkg/certs"
+	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/metrics"
 )
@@ -111,7 +112,7 @@ func (a *assembly) measure() (c counters, err error) {
 	h, v := a.hub, a.views
 	tenants := metrics.NewTenants(metrics.Objects{
 		People: v.People, Orgs: v.Orgs, Workspaces: v.Workspaces, Bots: v.Bots.All, Sessions: v.Sessions.All,
-	}, a.clock, h.config.Sessions.IdleTimeout)
+	}, transport.Current(a.clock), h.config.Sessions.IdleTimeout)
 	if err := h.registry.Register(tenants); err != nil {
 		return c, err
 	}

@@ -53,7 +53,8 @@ type assembly struct {
 
 	// bootstrap
 	clusters bootstrap.Clusters
-	// clock is the clock of deletions, at kcp's time.
+	// clock is the clock of what is destroyed for good: the earliest time that it may be at kcp. Rights, sessions and
+	// tokens begin and end by transport.Current of it.
 	clock clock.WithTicker
 	// shardAdmin can deactivate logical clusters. It is equal to clients if kcp's kubeconfig
 	// has no shard admin. sharded says that it is for a shard and not for the front proxy.

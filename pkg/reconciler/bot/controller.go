@@ -16,7 +16,8 @@ import (
 // NewController returns the controller of Bots.
 func NewController(d reconciler.Deps) *controller.Controller {
 	c := d.Controller(controller.Options{Name: "bot", All: reconciler.Keys(d.Views.Bots.Keys)}, New(Config{
-		Objects: d.Objects(), Clock: d.Settings.Clock, Views: d.Views, Issuers: d.Settings.CIIssuers,
+		Objects: d.Objects(), Clock: d.Settings.Clock, RightsClock: d.Settings.RightsClock,
+		Views: d.Views, Issuers: d.Settings.CIIssuers,
 		Rights: revocation.Reviews{
 			Clients: d.Clients, User: d.Views.ByName, Bot: d.Views.BotOfAccount, ClusterRole: d.Views.ClusterRoles.Get,
 		},

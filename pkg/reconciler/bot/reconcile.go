@@ -16,9 +16,11 @@ import (
 // Config is what the steps are made of. No step gets all of it.
 type Config struct {
 	objects.Objects
-	Clock  clock.PassiveClock
-	Views  Views
-	Rights Rights
+	Clock clock.PassiveClock
+	// RightsClock is the time by which tokens end.
+	RightsClock clock.PassiveClock
+	Views       Views
+	Rights      Rights
 	// Issuers are the identity providers whose jobs Bots may trust.
 	Issuers []string
 }
@@ -62,7 +64,7 @@ func New(c Config) controller.Func {
 		&workspace{find: find, workspaces: c.Workspaces, bots: c.Bots, accounts: c.Accounts, secrets: c.Secrets, rbac: c.RBAC},
 		&account{find: find, accounts: c.Accounts, rbac: c.RBAC},
 		&role{find: find, rights: c.Rights, clock: c.Clock},
-		&tokens{find: find, bots: c.Bots, secrets: c.Secrets, clock: c.Clock, issuers: c.Issuers},
+		&tokens{find: find, bots: c.Bots, secrets: c.Secrets, clock: c.RightsClock, issuers: c.Issuers},
 	)
 }
 

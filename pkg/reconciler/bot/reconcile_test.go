@@ -30,7 +30,9 @@ const (
 // world has one Bot. Its objects are put into a kcp before each convergence, and read from it afterwards.
 type world struct {
 	kcptest.Calls
-	clock     *clocktesting.FakePassiveClock
+	clock *clocktesting.FakePassiveClock
+	// behind is how much earlier it may be at kcp.
+	earlier   time.Duration
 	bot       *v1alpha1.Bot
 	workspace tenancy.Workspace
 	deleted   bool
@@ -114,7 +116,8 @@ func (w *world) converge(t *testing.T) (time.Duration, error) {
 		k.PutWorkspace(org, "w", ws)
 	}
 	k.Break(w.Fails-w.Made, w.Late)
-	work := bot.New(bot.Config{Objects: k.Stored, Clock: w.clock, Views: w, Rights: rights{w}})
+	earliest := clocktesting.NewFakePassiveClock(w.clock.Now().Add(-w.earlier))
+	work := bot.New(bot.Config{Objects: k.Stored, Clock: earliest, RightsClock: w.clock, Views: w, Rights: rights{w}})
 	after, err := k.Converge(t, func() (controller.Result, error) { return work(t.Context(), controller.Key{Cluster: org, Name: name}) })
 	w.Made += len(k.Writes())
 	w.Did = append(w.Did, k.Did()...)
@@ -191,6 +194,21 @@ func TestBot_getsAnAccountWithItsRole(t *testing.T) {
 	}, w.Did,
 		"the higher role is recorded before it is given, and the lesser right goes before the other comes")
 	require.Equal(t, "Deployer", w.account.Annotations[v1alpha1.DisplayNameAnnotation])
+}
+
+// kcp's clock was set forward: a token ends by it, and does not come alive when the clock is set back.
+func TestBot_losesATokenByTheTimeOfKCP(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.converged(t)
+	w.issue("a", time.Hour)
+	w.converged(t)
+	require.Equal(t, []string{"a"}, w.ids())
+	w.clock.SetTime(w.clock.Now().Add(time.Hour))
+	w.earlier = time.Hour
+	w.converged(t)
+	require.Empty(t, w.ids())
+	require.Empty(t, w.secrets)
 }
 
 // Whichever call fails, and whether or not kcp carried it out, the Bot becomes the same.

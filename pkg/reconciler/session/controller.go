@@ -13,7 +13,8 @@ func NewController(d reconciler.Deps) *controller.Controller {
 	c := d.Controller(controller.Options{Name: "session", All: func() []controller.Key {
 		return append(sessions(), controller.Key{Cluster: d.Clusters.Users})
 	}}, Sessions{
-		Clock: d.Settings.Clock, Idle: d.Settings.SessionIdleTimeout, Of: d.Views.SessionsOf, ByName: d.Views.ByName,
+		RightsClock: d.Settings.RightsClock, Clock: d.Settings.Clock, Idle: d.Settings.SessionIdleTimeout,
+		Of: d.Views.SessionsOf, ByName: d.Views.ByName,
 		Sessions: stored.Sessions, Users: stored.Users, Secrets: stored.Secrets, Cluster: d.Clusters.Users,
 	}.Reconcile)
 	// All keys are in one logical cluster: those of a person wait in their line.

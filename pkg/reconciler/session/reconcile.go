@@ -17,7 +17,9 @@ import (
 
 // Sessions reconciles the Sessions of Users and the Secrets about their logins.
 type Sessions struct {
-	Clock clock.PassiveClock
+	// RightsClock is the time by which Sessions end. Clock is the earliest time that it may be, by which
+	// what they leave is removed: it refuses tokens, or is the login of a person.
+	RightsClock, Clock clock.PassiveClock
 	// Idle is the time without a use after which a Session ends.
 	Idle time.Duration
 	// Of returns the Sessions of a User from the cache, and ByName a User.
@@ -51,7 +53,7 @@ func (c Sessions) Reconcile(ctx context.Context, key controller.Key) (controller
 	if err != nil {
 		return controller.Result{}, err
 	}
-	now := c.Clock.Now()
+	now := c.RightsClock.Now()
 	ended := tenancy.SessionEnded(s, user, now, c.Idle)
 	if !ended && !c.surplus(s, user) {
 		return controller.Result{RequeueAfter: until(tenancy.SessionEnd(s, c.Idle), now)}, nil
@@ -64,6 +66,7 @@ func (c Sessions) Reconcile(ctx context.Context, key controller.Key) (controller
 	if err != nil || wait > 0 {
 		return controller.Result{RequeueAfter: wait}, err
 	}
+	now = c.Clock.Now()
 	if expiry := tenancy.SessionTokensEnd(s); now.Before(expiry) {
 		return controller.Result{RequeueAfter: until(expiry, now)}, nil
 	}
@@ -124,14 +127,14 @@ func (c Sessions) surplus(s *v1alpha1.Session, user *v1alpha1.User) bool {
 	later := 0
 	for _, other := range c.Of(s.Spec.UserRef.Name) {
 		order := cmp.Or(other.Spec.LastUsedAt.Compare(s.Spec.LastUsedAt.Time), cmp.Compare(other.Name, s.Name))
-		if order > 0 && !tenancy.SessionEnded(other, user, c.Clock.Now(), c.Idle) {
+		if order > 0 && !tenancy.SessionEnded(other, user, c.RightsClock.Now(), c.Idle) {
 			later++
 		}
 	}
 	return later >= maxSessions
 }
 
-// live reports whether a User has a Session that has not ended.
+// live reports whether a User may have a Session that has not ended.
 func (c Sessions) live(user *v1alpha1.User, name string) bool {
 	for _, s := range c.Of(name) {
 		if !tenancy.SessionEnded(s, user, c.Clock.Now(), c.Idle) {

@@ -23,7 +23,9 @@ const idle = time.Hour
 
 // world has a person with Sessions and Secrets about logins, and records what is written.
 type world struct {
-	clock    *clocktesting.FakePassiveClock
+	clock *clocktesting.FakePassiveClock
+	// behind is how much earlier it may be at kcp.
+	behind   time.Duration
 	users    map[string]*v1alpha1.User
 	stored   map[string]*v1alpha1.User
 	sessions []*v1alpha1.Session
@@ -53,6 +55,10 @@ func (w *world) login(name string) *v1alpha1.Session {
 	return s
 }
 
+func (w *world) earliest() *clocktesting.FakePassiveClock {
+	return clocktesting.NewFakePassiveClock(w.clock.Now().Add(-w.behind))
+}
+
 func (w *world) pass(d time.Duration) { w.clock.SetTime(w.clock.Now().Add(d)) }
 
 // reconcile returns when the key is looked at again, and what was written.
@@ -70,7 +76,7 @@ func (w *world) reconcile(t *testing.T, name string) (time.Duration, []string) {
 		k.Put(kcptest.Users, s)
 	}
 	result, err := session.Sessions{
-		Clock: w.clock, Idle: idle, Sessions: k.Stored.Sessions, Users: k.Stored.Users, Secrets: k.Stored.Secrets, Cluster: kcptest.Users,
+		RightsClock: w.clock, Clock: w.earliest(), Idle: idle, Sessions: k.Stored.Sessions, Users: k.Stored.Users, Secrets: k.Stored.Secrets, Cluster: kcptest.Users,
 		Of:     func(string) []*v1alpha1.Session { return w.sessions },
 		ByName: func(name string) (*v1alpha1.User, bool) { u, ok := w.users[name]; return u, ok },
 	}.Reconcile(t.Context(), controller.Key{Cluster: kcptest.Users, Name: name})
@@ -127,6 +133,29 @@ func TestReconcile_endsWhatTheRuleEnded(t *testing.T) {
 			require.Equal(t, []string{"end s1"}, did)
 		})
 	}
+}
+
+// kcp's clock was set forward. A Session ends by it, and what refuses its tokens, and the login of the person, are kept
+// until it is time for sure.
+func TestReconcile_endsBeforeItIsSureAndRemovesAfterwards(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.login("s1")
+	w.pass(idle)
+	w.behind = idle
+	_, did := w.reconcile(t, "s1")
+	require.Equal(t, []string{"end s1"}, did)
+	after, did := w.reconcile(t, "s1")
+	require.Empty(t, did, "a login may have stored the grant just now")
+	require.Equal(t, 2*time.Minute, after)
+	w.pass(after)
+	after, did = w.reconcile(t, "s1")
+	require.Equal(t, []string{"delete grant-alice"}, did)
+	require.Equal(t, 28*time.Minute+tenancy.TokenLeeway, after)
+	w.secrets = nil
+	w.pass(after)
+	_, did = w.reconcile(t, "s1")
+	require.Equal(t, []string{"delete s1"}, did)
 }
 
 func TestReconcile_endsTheOldestOfTooManySessions(t *testing.T) {
