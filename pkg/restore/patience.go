@@ -49,7 +49,7 @@ func outage(err error) bool {
 	switch {
 	case errors.As(err, &silence), errors.Is(err, context.Canceled), withoutEtcd(err):
 		return true
-	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsInternalError(err):
+	case apierrors.IsForbidden(err), apierrors.IsInternalError(err):
 		return false
 	}
 	code := firstCode(err)

@@ -51,7 +51,6 @@ func TestRun_givesUpWhatKCPRefusesForGood(t *testing.T) {
 		refusal  error
 	}{
 		"forbidden":                        {"bots", bots, apierrors.NewForbidden(schema.GroupResource{Resource: "bots"}, bot, errors.New("access denied"))},
-		"unauthorized":                     {"bots", bots, apierrors.NewUnauthorized("Unauthorized")},
 		"an internal error":                {"bots", bots, apierrors.NewInternalError(errors.New("conversion webhook"))},
 		"a session, forbidden":             {"sessions", sessions, apierrors.NewForbidden(schema.GroupResource{Resource: "sessions"}, "one", errors.New("access denied"))},
 		"a session, never":                 {"sessions", sessions, apierrors.NewBadRequest("never")},
@@ -72,6 +71,7 @@ func TestRun_givesUpWhatKCPRefusesForGood(t *testing.T) {
 func TestRun_outlastsAnOutage(t *testing.T) {
 	t.Parallel()
 	for name, refusal := range map[string]error{
+		"the hub's credential":  apierrors.NewUnauthorized("Unauthorized"),
 		"etcd without a leader": apierrors.NewInternalError(errors.New("etcdserver: no leader")),
 		"etcd":                  apierrors.NewInternalError(errors.New("rpc error: code = Unavailable desc = connection error")),
 	} {

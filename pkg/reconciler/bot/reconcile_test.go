@@ -31,7 +31,7 @@ const (
 type world struct {
 	kcptest.Calls
 	clock *clocktesting.FakePassiveClock
-	// behind is how much earlier it may be at kcp.
+	// earlier is how much earlier it may be at kcp.
 	earlier   time.Duration
 	bot       *v1alpha1.Bot
 	workspace tenancy.Workspace
