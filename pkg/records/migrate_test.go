@@ -96,7 +96,7 @@ func (r *silentRows) Close() error { return nil }
 
 // Next implements driver.Rows.
 func (r *silentRows) Next(into []driver.Value) error {
-	time.Sleep(r.pause)
+	<-time.After(r.pause)
 	if len(r.left) == 0 {
 		return io.EOF
 	}
