@@ -242,14 +242,13 @@ func storageCommand() *cobra.Command {
 func limitCommand(use, short, example string) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Example: "  kedge admin quota " + example, Long: short + ". The word default restores what the hub's operator set for all.",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 2 {
-				if n, err := strconv.ParseUint(args[1], 10, 31); args[1] == "default" || err == nil && n > 0 {
-					return nil
-				}
+		Args: needs("a name, and a number from 1 or the word default", func(args []string) bool {
+			if len(args) != 2 {
+				return false
 			}
-			return fmt.Errorf("%s needs a name, and a number from 1 or the word default; %w", cmd.CommandPath(), errUsage)
-		},
+			n, err := strconv.ParseUint(args[1], 10, 31)
+			return args[1] == "default" || err == nil && n > 0
+		}),
 	}
 }
 

@@ -119,12 +119,8 @@ func (d *admin) endSessionsCommand() *cobra.Command {
 		Long: `End a login of a person or, with --all, sign them out everywhere; then tokens that they
 got elsewhere before are refused as well.`,
 		Example: "  kedge admin sessions end bob 01932f5c-7b1e-7c3a-9d53-5b8f0c1d2e3f\n  kedge admin sessions end bob --all",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if all && len(args) == 1 || !all && len(args) == 2 && isUUID(args[1]) {
-				return nil
-			}
-			return fmt.Errorf("%s needs the name of a person, and the ID of a session, as shown by kedge admin sessions, or --all; %w", cmd.CommandPath(), errUsage)
-		},
+		Args: needs("the name of a person, and the ID of a session, as shown by kedge admin sessions, or --all",
+			func(args []string) bool { return all && len(args) == 1 || !all && len(args) == 2 && isUUID(args[1]) }),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkPerson(args[0]); err != nil {
 				return err

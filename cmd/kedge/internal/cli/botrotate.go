@@ -87,13 +87,8 @@ create does. The old token still works for a while, and is not replaced again.
 In the login of a bot and without arguments, the token of the login is replaced, and the login goes on with
 the new one. It is then printed only with --output, --file or --stdout.`,
 		Example: "  kedge bots tokens rotate CI ID --file kubeconfig\n  kedge bots tokens rotate",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 || len(args) == 2 && isUUID(args[1]) {
-				return nil
-			}
-			return fmt.Errorf("%s needs the UUID or the name of a bot and the ID of a token, or, for the login of a bot, nothing; %w",
-				cmd.CommandPath(), errUsage)
-		},
+		Args: needs("the UUID or the name of a bot and the ID of a token, or, for the login of a bot, nothing",
+			func(args []string) bool { return len(args) == 0 || len(args) == 2 && isUUID(args[1]) }),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := exclusive(cmd, "file", "stdout"); err != nil {
 				return err

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -87,12 +86,7 @@ func (b *bots) renameCommand() *cobra.Command {
 	return b.about(&cobra.Command{
 		Use: "rename UUID|NAME NEW-NAME", Short: "Give a bot another name", Example: "  kedge bots rename CI \"CI of the shop\"",
 		Long: "Give a bot another name. Its UUID, its role and its tokens stay as they are.",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return fmt.Errorf("%s needs the UUID or the name of a bot, and its new name; %w", cmd.CommandPath(), errUsage)
-			}
-			return nil
-		},
+		Args: twoArgs("the UUID or the name of a bot, and its new name"),
 	}, botColumns, func(ctx context.Context, _ *session, all client.Bots, uuid string, args []string) (object, error) {
 		o, err := all.Update(ctx, uuid, rest.UpdateBotRequest{DisplayName: rest.Set(args[1])})
 		return *orNone(o), ofArgument(err, "displayName", "NEW-NAME")
@@ -103,12 +97,9 @@ func (b *bots) setRoleCommand() *cobra.Command {
 	cmd := b.about(&cobra.Command{
 		Use: "set-role UUID|NAME ROLE", Short: "Set the role of a bot: admin, member or viewer", Example: "  kedge bots set-role CI admin",
 		Long: "Set the role of a bot. Its living tokens have the new role at once.",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 || role("").Set(args[1]) != nil {
-				return fmt.Errorf("%s needs the UUID or the name of a bot and a role, admin, member or viewer; %w", cmd.CommandPath(), errUsage)
-			}
-			return nil
-		},
+		Args: needs("the UUID or the name of a bot and a role, admin, member or viewer", func(args []string) bool {
+			return len(args) == 2 && role("").Set(args[1]) == nil
+		}),
 	}, botColumns, func(ctx context.Context, _ *session, all client.Bots, uuid string, args []string) (object, error) {
 		o, err := all.Update(ctx, uuid, rest.UpdateBotRequest{Role: rest.Set(rest.Role(args[1]))})
 		return *orNone(o), err

@@ -70,12 +70,9 @@ func (b *bots) revokeTokenCommand() *cobra.Command {
 	c, all := consent{app: b.app}, false
 	cmd := &cobra.Command{
 		Use: "revoke BOT [ID]", Short: "Revoke a token of a bot, or all of them", ValidArgsFunction: inOrder(b.complete, b.completeToken()), Example: "  kedge bots tokens revoke CI ID\n  kedge bots tokens revoke CI --all --yes",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 2 && !all && isUUID(args[1]) || len(args) == 1 && all {
-				return nil
-			}
-			return fmt.Errorf("%s needs the UUID or the name of a bot, and the ID of a token or --all; %w", cmd.CommandPath(), errUsage)
-		},
+		Args: needs("the UUID or the name of a bot, and the ID of a token or --all", func(args []string) bool {
+			return len(args) == 2 && !all && isUUID(args[1]) || len(args) == 1 && all
+		}),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all {
 				if err := c.possible(); err != nil {

@@ -98,12 +98,9 @@ func (b *bots) removeTrustCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "remove BOT ID", Aliases: []string{"rm"}, Short: "Remove a rule, and end the tokens that jobs got by it", ValidArgsFunction: inOrder(b.complete, ids),
 		Example: "  kedge bots trust remove CI 0b6d2f5e-7a3c-4c6b-9a3a-0d7c1f1f2a3b",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 2 && isUUID(args[1]) {
-				return nil
-			}
-			return fmt.Errorf("%s needs the UUID or the name of a bot, and the ID of a rule; %w", cmd.CommandPath(), errUsage)
-		},
+		Args: needs("the UUID or the name of a bot, and the ID of a rule", func(args []string) bool {
+			return len(args) == 2 && isUUID(args[1])
+		}),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			w, bot, err := b.bot(cmd.Context(), args[0])
 			if err != nil {

@@ -138,13 +138,22 @@ func exclusive(cmd *cobra.Command, names ...string) error {
 	return nil
 }
 
-func oneArg(what string) cobra.PositionalArgs {
+// needs refuses arguments that are not ok. what says which ones are.
+func needs(what string, ok func(args []string) bool) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) != 1 {
+		if !ok(args) {
 			return fmt.Errorf("%s needs %s; %w", cmd.CommandPath(), what, errUsage)
 		}
 		return nil
 	}
+}
+
+func oneArg(what string) cobra.PositionalArgs {
+	return needs(what, func(args []string) bool { return len(args) == 1 })
+}
+
+func twoArgs(what string) cobra.PositionalArgs {
+	return needs(what, func(args []string) bool { return len(args) == 2 })
 }
 
 func agent() string { return "kedge/" + version.String() }

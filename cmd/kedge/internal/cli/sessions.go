@@ -50,12 +50,9 @@ func (a *app) endSessionCommand() *cobra.Command {
 		Long: `End one of your logins at the hub or, with --all, sign out everywhere, here too. With
 --all, tokens that you got elsewhere before are refused as well.`,
 		Example: "  kedge sessions end 01932f5c-7b1e-7c3a-9d53-5b8f0c1d2e3f\n  kedge sessions end --all",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if all == (len(args) == 1) || len(args) > 1 || !all && !isUUID(args[0]) {
-				return fmt.Errorf("%s needs the ID of a session, as shown by kedge sessions, or --all; %w", cmd.CommandPath(), errUsage)
-			}
-			return nil
-		},
+		Args: needs("the ID of a session, as shown by kedge sessions, or --all", func(args []string) bool {
+			return all && len(args) == 0 || !all && len(args) == 1 && isUUID(args[0])
+		}),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := a.session(cmd.Context())
 			if err != nil {

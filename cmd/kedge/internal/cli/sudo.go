@@ -54,14 +54,11 @@ set-role --sudo. The audit log records each request with sudo. The command neith
 uses nor changes the current context of kubectl.`,
 		Example: `  kedge sudo -- kubectl get rolebindings
   kedge sudo --workspace "My workspace" -- kubectl delete secret leaked`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 || cmd.ArgsLenAtDash() != 0 {
-				return fmt.Errorf("%s needs a command after --, such as: kedge sudo -- kubectl get secrets; %w", cmd.CommandPath(), errUsage)
-			}
-			return nil
-		},
 		RunE: func(cmd *cobra.Command, args []string) error { return a.sudo(cmd.Context(), o, args) },
 	}
+	cmd.Args = needs("a command after --, such as: kedge sudo -- kubectl get secrets", func(args []string) bool {
+		return len(args) > 0 && cmd.ArgsLenAtDash() == 0
+	})
 	a.orgFlag(cmd, &o.org)
 	a.workspaceFlag(cmd, &o.org, &o.workspace)
 	return cmd

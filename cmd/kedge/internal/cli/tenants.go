@@ -226,12 +226,7 @@ func (k *kind[T, C, U]) renameCommand() *cobra.Command {
 		Use: "rename UUID|NAME NEW-NAME", Short: "Give one of your " + k.noun + "s another name",
 		Long:    "Give one of your " + k.noun + "s another name. Its UUID, and what refers to it, stay as they are.",
 		Example: "  " + k.run(fmt.Sprintf("rename %q %q", "My "+k.noun, "Our "+k.noun)),
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return fmt.Errorf("%s needs the UUID or the name of the %s, and its new name; %w", cmd.CommandPath(), k.noun, errUsage)
-			}
-			return nil
-		},
+		Args:    twoArgs("the UUID or the name of the " + k.noun + ", and its new name"),
 	}, k.columns, func(ctx context.Context, _ *session, all tenants[T, C, U], uuid string, args []string) (object, error) {
 		o, err := all.Update(ctx, uuid, k.renamed(args[1]))
 		return *orNone(o), err
@@ -261,12 +256,7 @@ func (k *kind[T, C, U]) describeCommand() *cobra.Command {
 		Use: "set-description UUID|NAME TEXT", Short: "Say what one of your " + k.noun + "s is for",
 		Long:    "Say what one of your " + k.noun + "s is for, in at most 1024 characters. An empty TEXT takes the description away.",
 		Example: "  " + k.run(fmt.Sprintf("set-description %q %q", "My "+k.noun, "The shop of the north")),
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return fmt.Errorf("%s needs the UUID or the name of the %s, and a text; %w", cmd.CommandPath(), k.noun, errUsage)
-			}
-			return nil
-		},
+		Args:    twoArgs("the UUID or the name of the " + k.noun + ", and a text"),
 	}, k.columns.all(), func(ctx context.Context, _ *session, all tenants[T, C, U], uuid string, args []string) (object, error) {
 		o, err := all.Update(ctx, uuid, k.described(rest.Set(args[1])))
 		return *orNone(o), ofArgument(err, "description", "TEXT")

@@ -106,12 +106,9 @@ func setWorkspaceRequestsCommand(k *kind[rest.Workspace, rest.CreateWorkspaceReq
 		Long: `Let members of the organization who are not in a workspace ask for rights in it (members),
 or only those who are in it (none).`,
 		Example: "  kedge workspaces set-requests \"My workspace\" members",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 || args[1] != "none" && args[1] != "members" {
-				return fmt.Errorf("%s needs the UUID or the name of the workspace, and none or members; %w", cmd.CommandPath(), errUsage)
-			}
-			return nil
-		},
+		Args: needs("the UUID or the name of the workspace, and none or members", func(args []string) bool {
+			return len(args) == 2 && (args[1] == "none" || args[1] == "members")
+		}),
 	}, k.columns.all(), func(ctx context.Context, _ *session, all client.Workspaces, uuid string, args []string) (object, error) {
 		o, err := all.Update(ctx, uuid, rest.UpdateWorkspaceRequest{Requests: rest.Set(args[1])})
 		return *orNone(o), err
