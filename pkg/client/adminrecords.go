@@ -30,7 +30,7 @@ func (a Admin) Audit(ctx context.Context, org string, q AuditQuery) iter.Seq2[re
 // ExportAudit writes all events as the hub sends them in a media type. If it returns an error, what it has written is
 // not whole.
 func (a Admin) ExportAudit(ctx context.Context, org string, q AuditQuery, mediaType string, to io.Writer) error {
-	return a.export(ctx, "/audit", mediaType, to, append(q.options(), Query("org", org)))
+	return a.c.export(ctx, Request{Path: adminPath + "/audit"}, mediaType, to, append(q.options(), Query("org", org)))
 }
 
 // Access says who had access to an organization, or to a workspace in it if that is not empty, at a moment, to the second.
@@ -47,16 +47,7 @@ func (a Admin) Usage(ctx context.Context, q AdminUsageQuery) iter.Seq2[rest.Admi
 
 // ExportUsage writes the items as the hub sends them in CSV. If it returns an error, what it has written is not whole.
 func (a Admin) ExportUsage(ctx context.Context, q AdminUsageQuery, to io.Writer) error {
-	return a.export(ctx, "/usage", CSV, to, q.options())
-}
-
-func (a Admin) export(ctx context.Context, path, mediaType string, to io.Writer, options []Option) error {
-	r := Request{Method: http.MethodGet, Path: adminPath + path, into: to}
-	for _, option := range append(options, header("Accept", mediaType)) {
-		option(&r)
-	}
-	_, err := a.c.Do(ctx, r)
-	return err
+	return a.c.export(ctx, Request{Path: adminPath + "/usage"}, CSV, to, q.options())
 }
 
 // BillingQuery selects what bills for workspaces depended on at any time between From and To. Empty fields select all.
@@ -79,5 +70,5 @@ func (a Admin) Billing(ctx context.Context, q BillingQuery) iter.Seq2[rest.Bille
 
 // ExportBilling writes all of it as the hub sends it in CSV. If it returns an error, what it has written is not whole.
 func (a Admin) ExportBilling(ctx context.Context, q BillingQuery, to io.Writer) error {
-	return a.export(ctx, "/billing", CSV, to, q.options())
+	return a.c.export(ctx, Request{Path: adminPath + "/billing"}, CSV, to, q.options())
 }

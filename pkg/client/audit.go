@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"iter"
-	"net/http"
 	"time"
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
@@ -38,7 +37,7 @@ func (q AuditQuery) options() []Option {
 
 // Audit lists the events in the tenant, the newest first. For its admins.
 func (t tenant[T]) Audit(ctx context.Context, q AuditQuery) iter.Seq2[rest.AuditEvent, error] {
-	return Objects[rest.AuditEvent, None, None]{c: t.c, r: t.at("", "/audit")}.List(ctx, q.options()...)
+	return Objects[rest.AuditEvent, None, None]{c: t.c, r: t.at("", "/audit", nil)}.List(ctx, q.options()...)
 }
 
 // The media types of ExportAudit.
@@ -50,11 +49,5 @@ const (
 // ExportAudit writes all events as the hub sends them in a media type. If it returns an error, what it has written is
 // not whole.
 func (t tenant[T]) ExportAudit(ctx context.Context, q AuditQuery, mediaType string, to io.Writer) error {
-	r := t.at(http.MethodGet, "/audit")
-	r.into = to
-	for _, option := range append(q.options(), header("Accept", mediaType)) {
-		option(&r)
-	}
-	_, err := t.c.Do(ctx, r)
-	return err
+	return t.c.export(ctx, t.at("", "/audit", nil), mediaType, to, q.options())
 }

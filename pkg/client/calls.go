@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"net/http"
 	"net/url"
@@ -153,6 +154,16 @@ func call[T any](ctx context.Context, c *Client, r Request, options ...Option) (
 func do[T any](ctx context.Context, c *Client, r Request, options ...Option) (*T, error) {
 	out, _, err := call[T](ctx, c, r, options...)
 	return out, err
+}
+
+// export writes a list as the hub sends it in a media type. The request has no method.
+func (c *Client) export(ctx context.Context, r Request, mediaType string, to io.Writer, options []Option) error {
+	r.Method, r.into = http.MethodGet, to
+	for _, option := range append(options, header("Accept", mediaType)) {
+		option(&r)
+	}
+	_, err := c.Do(ctx, r)
+	return err
 }
 
 // wait sends a write, which is repeatable if it is a POST. If the hub answers 202, it reads the object at the request that where returns

@@ -7,5 +7,5 @@ type Groups = Objects[rest.GroupMapping, rest.CreateGroupMapping, None]
 
 // Groups returns the requests about the mappings of groups in the organization.
 func (o Org) Groups() Groups {
-	return Groups{c: o.c, r: o.at("", "/groups"), name: func(m *rest.GroupMapping) string { return m.ID }}
+	return Groups{c: o.c, r: o.at("", "/groups", nil), name: func(m *rest.GroupMapping) string { return m.ID }}
 }

@@ -16,14 +16,12 @@ const invitationHeader = "X-Kedge-Invitation"
 
 // Invitations returns the requests about the invitations to the tenant. Delete revokes one. It sends none.
 func (t tenant[T]) Invitations() Invitations {
-	return Invitations{c: t.c, r: t.at("", "/invitations"), name: func(i *rest.Invitation) string { return i.ID }}
+	return Invitations{c: t.c, r: t.at("", "/invitations", nil), name: func(i *rest.Invitation) string { return i.ID }}
 }
 
 // Invite invites somebody to the tenant. The answer is the only one that has the link.
 func (t tenant[T]) Invite(ctx context.Context, body rest.CreateInvitationRequest, options ...Option) (*rest.CreatedInvitation, error) {
-	r := t.at(http.MethodPost, "/invitations")
-	r.Body = body
-	return do[rest.CreatedInvitation](ctx, t.c, r, options...)
+	return do[rest.CreatedInvitation](ctx, t.c, t.at(http.MethodPost, "/invitations", body), options...)
 }
 
 // MyInvitations lists the open invitations for the caller's verified address.

@@ -13,7 +13,7 @@ type AccessRequests = Objects[rest.AccessRequest, None, None]
 
 // AccessRequests returns the requests about the requests for rights. It sends none.
 func (t tenant[T]) AccessRequests() AccessRequests {
-	return AccessRequests{c: t.c, r: t.at("", "/requests"), name: func(r *rest.AccessRequest) string { return r.ID }}
+	return AccessRequests{c: t.c, r: t.at("", "/requests", nil), name: func(r *rest.AccessRequest) string { return r.ID }}
 }
 
 // The decisions about a request for rights.
@@ -26,26 +26,21 @@ const (
 
 // DecideAccessRequest makes a decision about a request for rights.
 func (t tenant[T]) DecideAccessRequest(ctx context.Context, id, decision, note string) (*rest.AccessRequest, error) {
-	r := t.at(http.MethodPost, "/requests"+segment(id)+"/"+decision)
-	r.Body = rest.DecideAccessRequest{Note: note}
+	r := t.at(http.MethodPost, "/requests"+segment(id)+"/"+decision, rest.DecideAccessRequest{Note: note})
 	return do[rest.AccessRequest](ctx, t.c, r)
 }
 
 // Ask asks for rights in a workspace of the organization.
 func (o Org) Ask(ctx context.Context, body rest.CreateOrgAccessRequest, options ...Option) (*rest.AccessRequest, error) {
-	r := o.at(http.MethodPost, "/requests")
-	r.Body = body
-	return do[rest.AccessRequest](ctx, o.c, r, options...)
+	return do[rest.AccessRequest](ctx, o.c, o.at(http.MethodPost, "/requests", body), options...)
 }
 
 // RequestableWorkspaces lists the workspaces in which every member of the organization may ask for rights.
 func (o Org) RequestableWorkspaces(ctx context.Context) iter.Seq2[rest.RequestableWorkspace, error] {
-	return list[rest.RequestableWorkspace](ctx, o.c, o.at("", "/requests/workspaces"))
+	return list[rest.RequestableWorkspace](ctx, o.c, o.at("", "/requests/workspaces", nil))
 }
 
 // Ask asks for rights in the workspace.
 func (w InWorkspace) Ask(ctx context.Context, body rest.CreateAccessRequest, options ...Option) (*rest.AccessRequest, error) {
-	r := w.at(http.MethodPost, "/requests")
-	r.Body = body
-	return do[rest.AccessRequest](ctx, w.c, r, options...)
+	return do[rest.AccessRequest](ctx, w.c, w.at(http.MethodPost, "/requests", body), options...)
 }

@@ -130,26 +130,26 @@ type tenant[T any] struct {
 }
 
 // at returns a request of a method below the tenant.
-func (t tenant[T]) at(method, path string) Request {
+func (t tenant[T]) at(method, path string, body any) Request {
 	r := t.r
-	r.Method, r.Path = method, r.Path+path
+	r.Method, r.Path, r.Body = method, r.Path+path, body
 	return r
 }
 
 // Undelete withdraws the request to delete the tenant.
 func (t tenant[T]) Undelete(ctx context.Context) (*T, error) {
-	return do[T](ctx, t.c, t.at(http.MethodPost, "/undelete"))
+	return do[T](ctx, t.c, t.at(http.MethodPost, "/undelete", nil))
 }
 
 // Members returns the requests about the members. It sends none.
 func (t tenant[T]) Members() Members {
-	return Members{c: t.c, r: t.at("", "/members"), name: func(m *rest.Member) string { return m.User }}
+	return Members{c: t.c, r: t.at("", "/members", nil), name: func(m *rest.Member) string { return m.User }}
 }
 
 // Leave ends the caller's own membership. While the caller is a member of workspaces in an
 // organization it fails without Cascade.
 func (t tenant[T]) Leave(ctx context.Context, options ...Option) (*rest.Receipt, error) {
-	return do[rest.Receipt](ctx, t.c, t.at(http.MethodDelete, "/memberships/me"), append(options, Representation())...)
+	return do[rest.Receipt](ctx, t.c, t.at(http.MethodDelete, "/memberships/me", nil), append(options, Representation())...)
 }
 
 // Org has the requests about what is in one organization.
@@ -164,13 +164,13 @@ func (c *Client) Org(uuid string) Org {
 // organization are admins in every workspace. It sends none.
 func (o Org) Workspaces() Workspaces {
 	return Workspaces{
-		c: o.c, r: o.at("", "/workspaces"), name: func(w *rest.Workspace) string { return w.UUID },
+		c: o.c, r: o.at("", "/workspaces", nil), name: func(w *rest.Workspace) string { return w.UUID },
 		of: func(r *Request, uuid string) { r.Workspace = uuid },
 	}
 }
 
 // Catalog returns the requests about the organization's own entries. It sends none.
-func (o Org) Catalog() Catalog { return catalog(o.c, o.at("", "/catalog")) }
+func (o Org) Catalog() Catalog { return catalog(o.c, o.at("", "/catalog", nil)) }
 
 func catalog(c *Client, r Request) Catalog {
 	return Catalog{c: c, r: r, name: func(e *rest.CatalogEntry) string { return e.UUID }}
@@ -187,7 +187,7 @@ type WhyQuery struct {
 
 // Why says whether somebody may do something in the workspace, and why. Admins may ask about others.
 func (w InWorkspace) Why(ctx context.Context, q WhyQuery) (*rest.Why, error) {
-	r := w.at(http.MethodGet, "/why")
+	r := w.at(http.MethodGet, "/why", nil)
 	if q.Group != nil {
 		// An empty group is the core group.
 		r.Query = url.Values{"group": {*q.Group}}
@@ -206,36 +206,34 @@ func (o Org) Workspace(uuid string) InWorkspace {
 
 // Kubeconfig returns a kubeconfig that gets its tokens from kedge credential. It holds none.
 func (w InWorkspace) Kubeconfig(ctx context.Context) ([]byte, error) {
-	return w.c.body(ctx, w.at(http.MethodGet, "/kubeconfig"))
+	return w.c.body(ctx, w.at(http.MethodGet, "/kubeconfig", nil))
 }
 
 // Bots returns the requests about the bots. It sends none.
 func (w InWorkspace) Bots() Bots {
-	return Bots{c: w.c, r: w.at("", "/serviceaccounts"), name: func(b *rest.Bot) string { return b.UUID }}
+	return Bots{c: w.c, r: w.at("", "/serviceaccounts", nil), name: func(b *rest.Bot) string { return b.UUID }}
 }
 
 // BotTokens returns the requests about the tokens of a bot. It sends none.
 func (w InWorkspace) BotTokens(bot string) BotTokens {
-	return BotTokens{c: w.c, r: w.at("", "/serviceaccounts"+segment(bot)+"/tokens")}
+	return BotTokens{c: w.c, r: w.at("", "/serviceaccounts"+segment(bot)+"/tokens", nil)}
 }
 
 // BotTrust returns the requests about the jobs that a bot trusts. It sends none.
 func (w InWorkspace) BotTrust(bot string) BotTrust {
-	return BotTrust{c: w.c, r: w.at("", "/serviceaccounts"+segment(bot)+"/trust"), name: func(t *rest.BotTrust) string { return t.ID }}
+	r := w.at("", "/serviceaccounts"+segment(bot)+"/trust", nil)
+	return BotTrust{c: w.c, r: r, name: func(t *rest.BotTrust) string { return t.ID }}
 }
 
 // IssueBotToken issues a token. It is not repeated: the hub answers the same IdempotencyKey with 409,
 // and never with the token again.
 func (w InWorkspace) IssueBotToken(ctx context.Context, bot string, body rest.IssueBotTokenRequest, options ...Option) (*rest.IssuedBotToken, error) {
-	r := w.BotTokens(bot).r
-	r.Method, r.Body = http.MethodPost, body
-	return do[rest.IssuedBotToken](ctx, w.c, r, options...)
+	return do[rest.IssuedBotToken](ctx, w.c, w.at(http.MethodPost, "/serviceaccounts"+segment(bot)+"/tokens", body), options...)
 }
 
 // RotateBotToken replaces a token. It is not repeated, as IssueBotToken is not.
 func (w InWorkspace) RotateBotToken(ctx context.Context, bot, token string, body rest.RotateBotTokenRequest, options ...Option) (*rest.IssuedBotToken, error) {
-	r := w.at("", "/serviceaccounts"+segment(bot)+"/tokens"+segment(token)+"/rotate")
-	r.Method, r.Body = http.MethodPost, body
+	r := w.at(http.MethodPost, "/serviceaccounts"+segment(bot)+"/tokens"+segment(token)+"/rotate", body)
 	return do[rest.IssuedBotToken](ctx, w.c, r, options...)
 }
 

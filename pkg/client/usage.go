@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"iter"
-	"net/http"
 	"time"
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
@@ -23,16 +22,10 @@ func (q UsageQuery) options() []Option {
 
 // Usage lists what is used in the tenant, the oldest first. For its admins.
 func (t tenant[T]) Usage(ctx context.Context, q UsageQuery) iter.Seq2[rest.UsageItem, error] {
-	return Objects[rest.UsageItem, None, None]{c: t.c, r: t.at("", "/usage")}.List(ctx, q.options()...)
+	return Objects[rest.UsageItem, None, None]{c: t.c, r: t.at("", "/usage", nil)}.List(ctx, q.options()...)
 }
 
 // ExportUsage writes the items as the hub sends them in CSV. If it returns an error, what it has written is not whole.
 func (t tenant[T]) ExportUsage(ctx context.Context, q UsageQuery, to io.Writer) error {
-	r := t.at(http.MethodGet, "/usage")
-	r.into = to
-	for _, option := range append(q.options(), header("Accept", CSV)) {
-		option(&r)
-	}
-	_, err := t.c.Do(ctx, r)
-	return err
+	return t.c.export(ctx, t.at("", "/usage", nil), CSV, to, q.options())
 }
