@@ -36,7 +36,7 @@ func (q AuditQuery) options() []Option {
 }
 
 // Audit lists the events in the tenant, the newest first. For its admins.
-func (t tenant[T]) Audit(ctx context.Context, q AuditQuery) iter.Seq2[rest.AuditEvent, error] {
+func (t Tenant) Audit(ctx context.Context, q AuditQuery) iter.Seq2[rest.AuditEvent, error] {
 	return Objects[rest.AuditEvent, None, None]{c: t.c, r: t.at("", "/audit", nil)}.List(ctx, q.options()...)
 }
 
@@ -48,6 +48,6 @@ const (
 
 // ExportAudit writes all events as the hub sends them in a media type. If it returns an error, what it has written is
 // not whole.
-func (t tenant[T]) ExportAudit(ctx context.Context, q AuditQuery, mediaType string, to io.Writer) error {
+func (t Tenant) ExportAudit(ctx context.Context, q AuditQuery, mediaType string, to io.Writer) error {
 	return t.c.export(ctx, t.at("", "/audit", nil), mediaType, to, q.options())
 }

@@ -15,12 +15,12 @@ type Invitations = Objects[rest.Invitation, None, None]
 const invitationHeader = "X-Kedge-Invitation"
 
 // Invitations returns the requests about the invitations to the tenant. Delete revokes one. It sends none.
-func (t tenant[T]) Invitations() Invitations {
+func (t Tenant) Invitations() Invitations {
 	return Invitations{c: t.c, r: t.at("", "/invitations", nil), name: func(i *rest.Invitation) string { return i.ID }}
 }
 
 // Invite invites somebody to the tenant. The answer is the only one that has the link.
-func (t tenant[T]) Invite(ctx context.Context, body rest.CreateInvitationRequest, options ...Option) (*rest.CreatedInvitation, error) {
+func (t Tenant) Invite(ctx context.Context, body rest.CreateInvitationRequest, options ...Option) (*rest.CreatedInvitation, error) {
 	return do[rest.CreatedInvitation](ctx, t.c, t.at(http.MethodPost, "/invitations", body), options...)
 }
 

@@ -12,7 +12,7 @@ import (
 type AccessRequests = Objects[rest.AccessRequest, None, None]
 
 // AccessRequests returns the requests about the requests for rights. It sends none.
-func (t tenant[T]) AccessRequests() AccessRequests {
+func (t Tenant) AccessRequests() AccessRequests {
 	return AccessRequests{c: t.c, r: t.at("", "/requests", nil), name: func(r *rest.AccessRequest) string { return r.ID }}
 }
 
@@ -25,7 +25,7 @@ const (
 )
 
 // DecideAccessRequest makes a decision about a request for rights.
-func (t tenant[T]) DecideAccessRequest(ctx context.Context, id, decision, note string) (*rest.AccessRequest, error) {
+func (t Tenant) DecideAccessRequest(ctx context.Context, id, decision, note string) (*rest.AccessRequest, error) {
 	r := t.at(http.MethodPost, "/requests"+segment(id)+"/"+decision, rest.DecideAccessRequest{Note: note})
 	return do[rest.AccessRequest](ctx, t.c, r)
 }

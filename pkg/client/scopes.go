@@ -123,41 +123,41 @@ func (c *Client) Orgs() Orgs {
 	}
 }
 
-// tenant has the requests that organizations and workspaces have in common.
-type tenant[T any] struct {
+// Tenant has the requests that organizations and workspaces have in common.
+type Tenant struct {
 	c *Client
 	r Request
 }
 
 // at returns a request of a method below the tenant.
-func (t tenant[T]) at(method, path string, body any) Request {
+func (t Tenant) at(method, path string, body any) Request {
 	r := t.r
 	r.Method, r.Path, r.Body = method, r.Path+path, body
 	return r
 }
 
-// Undelete withdraws the request to delete the tenant.
-func (t tenant[T]) Undelete(ctx context.Context) (*T, error) {
-	return do[T](ctx, t.c, t.at(http.MethodPost, "/undelete", nil))
-}
-
 // Members returns the requests about the members. It sends none.
-func (t tenant[T]) Members() Members {
+func (t Tenant) Members() Members {
 	return Members{c: t.c, r: t.at("", "/members", nil), name: func(m *rest.Member) string { return m.User }}
 }
 
 // Leave ends the caller's own membership. While the caller is a member of workspaces in an
 // organization it fails without Cascade.
-func (t tenant[T]) Leave(ctx context.Context, options ...Option) (*rest.Receipt, error) {
+func (t Tenant) Leave(ctx context.Context, options ...Option) (*rest.Receipt, error) {
 	return do[rest.Receipt](ctx, t.c, t.at(http.MethodDelete, "/memberships/me", nil), append(options, Representation())...)
 }
 
 // Org has the requests about what is in one organization.
-type Org struct{ tenant[rest.Org] }
+type Org struct{ Tenant }
 
 // Org returns the requests about the organization with the UUID. It sends none.
 func (c *Client) Org(uuid string) Org {
-	return Org{tenant[rest.Org]{c, c.Orgs().at("", uuid, "", nil)}}
+	return Org{Tenant{c, c.Orgs().at("", uuid, "", nil)}}
+}
+
+// Undelete withdraws the request to delete the organization.
+func (o Org) Undelete(ctx context.Context) (*rest.Org, error) {
+	return do[rest.Org](ctx, o.c, o.at(http.MethodPost, "/undelete", nil))
 }
 
 // Workspaces returns the requests about the workspaces that the caller can enter. Admins of the
@@ -197,11 +197,16 @@ func (w InWorkspace) Why(ctx context.Context, q WhyQuery) (*rest.Why, error) {
 }
 
 // InWorkspace has the requests about what is in one workspace.
-type InWorkspace struct{ tenant[rest.Workspace] }
+type InWorkspace struct{ Tenant }
 
 // Workspace returns the requests about the workspace with the UUID. It sends none.
 func (o Org) Workspace(uuid string) InWorkspace {
-	return InWorkspace{tenant[rest.Workspace]{o.c, o.Workspaces().at("", uuid, "", nil)}}
+	return InWorkspace{Tenant{o.c, o.Workspaces().at("", uuid, "", nil)}}
+}
+
+// Undelete withdraws the request to delete the workspace.
+func (w InWorkspace) Undelete(ctx context.Context) (*rest.Workspace, error) {
+	return do[rest.Workspace](ctx, w.c, w.at(http.MethodPost, "/undelete", nil))
 }
 
 // Kubeconfig returns a kubeconfig that gets its tokens from kedge credential. It holds none.

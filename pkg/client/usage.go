@@ -21,11 +21,11 @@ func (q UsageQuery) options() []Option {
 }
 
 // Usage lists what is used in the tenant, the oldest first. For its admins.
-func (t tenant[T]) Usage(ctx context.Context, q UsageQuery) iter.Seq2[rest.UsageItem, error] {
+func (t Tenant) Usage(ctx context.Context, q UsageQuery) iter.Seq2[rest.UsageItem, error] {
 	return Objects[rest.UsageItem, None, None]{c: t.c, r: t.at("", "/usage", nil)}.List(ctx, q.options()...)
 }
 
 // ExportUsage writes the items as the hub sends them in CSV. If it returns an error, what it has written is not whole.
-func (t tenant[T]) ExportUsage(ctx context.Context, q UsageQuery, to io.Writer) error {
+func (t Tenant) ExportUsage(ctx context.Context, q UsageQuery, to io.Writer) error {
 	return t.c.export(ctx, t.at("", "/usage", nil), CSV, to, q.options())
 }

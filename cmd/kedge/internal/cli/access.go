@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -15,11 +14,6 @@ import (
 var accessColumns = table{
 	{"NAME", "name"}, {"WORKSPACE", "workspace"}, {"ROLE", "role"}, {"ALSO", "also"}, {"THROUGH", "through"}, {"SINCE", "since"}, {"EXPIRES", "expires"},
 	{"IN EVERY WORKSPACE", "every", wide}, {"TOKENS", "tokens", wide},
-}
-
-// recorded is an organization or a workspace.
-type recorded interface {
-	Access(ctx context.Context, at time.Time) (*rest.PastAccess, error)
 }
 
 func (a *app) accessCommand() *cobra.Command {
@@ -36,19 +30,15 @@ in it gives in every workspace.`,
 		Example: "  kedge access\n  kedge access --at 2026-03-03T12:00:00Z -w Shop\n  kedge access --at 30d -o json",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx := cmd.Context()
-			if workspace != "" {
-				w, _, err := a.inWorkspace(ctx, org, workspace)
-				if err != nil {
-					return err
-				}
-				return a.printAccess(ctx, w, at.before(a.Clock.Now()), output)
-			}
-			o, _, err := a.inOrg(ctx, org)
+			in, _, err := a.at(cmd.Context(), org, workspace)
 			if err != nil {
 				return err
 			}
-			return a.printAccess(ctx, o, at.before(a.Clock.Now()), output)
+			past, err := in.Access(cmd.Context(), at.before(a.Clock.Now()))
+			if err != nil {
+				return err
+			}
+			return a.printAccess(past, output)
 		},
 	}
 	a.orgFlag(cmd, &org)
@@ -60,11 +50,7 @@ in it gives in every workspace.`,
 	return cmd
 }
 
-func (a *app) printAccess(ctx context.Context, in recorded, at time.Time, output format) error {
-	past, err := in.Access(ctx, at)
-	if err != nil {
-		return err
-	}
+func (a *app) printAccess(past *rest.PastAccess, output format) error {
 	for _, warning := range accessWarnings(past) {
 		fmt.Fprintln(a.Err, "kedge:", printable(warning))
 	}

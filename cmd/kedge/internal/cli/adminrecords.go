@@ -182,17 +182,6 @@ a workspace were the same. Deleted workspaces are billed until they are purged.`
 	return cmd
 }
 
-// asAuditor is an organization, or a workspace in it, as auditors ask about it.
-type asAuditor struct {
-	api client.Admin
-	in  tenantFlags
-}
-
-// Access implements recorded.
-func (a asAuditor) Access(ctx context.Context, at time.Time) (*rest.PastAccess, error) {
-	return a.api.Access(ctx, a.in.org, a.in.workspace, at)
-}
-
 func (d *admin) accessCommand() *cobra.Command {
 	var in tenantFlags
 	var at moment
@@ -213,7 +202,11 @@ admins.`,
 			if err != nil {
 				return err
 			}
-			return d.printAccess(ctx, asAuditor{api, in}, at.before(d.Clock.Now()), output)
+			past, err := api.Access(ctx, in.org, in.workspace, at.before(d.Clock.Now()))
+			if err != nil {
+				return err
+			}
+			return d.printAccess(past, output)
 		},
 	}
 	in.add(cmd)

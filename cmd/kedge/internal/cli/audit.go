@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"iter"
 	"maps"
 	"net/http"
@@ -27,12 +26,6 @@ var auditColumns = table{
 // auditExport is the media type of a format of -o that the hub writes. It is empty for the others.
 func auditExport(format string) string {
 	return map[string]string{"csv": client.CSV, "ndjson": client.NDJSON}[format]
-}
-
-// audited is an organization or a workspace.
-type audited interface {
-	Audit(ctx context.Context, q client.AuditQuery) iter.Seq2[rest.AuditEvent, error]
-	ExportAudit(ctx context.Context, q client.AuditQuery, mediaType string, to io.Writer) error
 }
 
 // auditFlags are the flags of commands that list events.
@@ -85,7 +78,7 @@ The events are those of all replicas of the hub.`,
 			}
 			query := f.at(a.Clock.Now())
 			if workspace == "" {
-				return a.printAudit(ctx, o, query, f.output)
+				return a.printAudit(ctx, o.Tenant, query, f.output)
 			}
 			w, t, err := a.inWorkspace(ctx, org, workspace)
 			if err != nil {
@@ -93,9 +86,9 @@ The events are those of all replicas of the hub.`,
 			}
 			// Admins of the organization see those of deleted workspaces, too.
 			query.Workspace = t.Workspace
-			if err = a.printAudit(ctx, o, query, f.output); is(err, http.StatusForbidden) {
+			if err = a.printAudit(ctx, o.Tenant, query, f.output); is(err, http.StatusForbidden) {
 				query.Workspace = ""
-				err = a.printAudit(ctx, w, query, f.output)
+				err = a.printAudit(ctx, w.Tenant, query, f.output)
 			}
 			return err
 		},
@@ -107,7 +100,7 @@ The events are those of all replicas of the hub.`,
 	return cmd
 }
 
-func (a *app) printAudit(ctx context.Context, of audited, query client.AuditQuery, output format) error {
+func (a *app) printAudit(ctx context.Context, of client.Tenant, query client.AuditQuery, output format) error {
 	if mediaType := auditExport(output.value); mediaType != "" {
 		return of.ExportAudit(ctx, query, mediaType, a.Out)
 	}

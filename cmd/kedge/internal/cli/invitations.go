@@ -47,12 +47,8 @@ To invite somebody, run: kedge members invite`,
 
 // invitationsTo are the requests about the invitations to a workspace or, without one, to the organization.
 func (a *app) invitationsTo(ctx context.Context, org, workspace string) (client.Invitations, error) {
-	if workspace != "" {
-		w, _, err := a.inWorkspace(ctx, org, workspace)
-		return w.Invitations(), err
-	}
-	o, _, err := a.inOrg(ctx, org)
-	return o.Invitations(), err
+	in, _, err := a.at(ctx, org, workspace)
+	return in.Invitations(), err
 }
 
 func (a *app) sentInvitationsCommand() *cobra.Command {
@@ -245,7 +241,11 @@ The hub sends no mail.`,
 				body.MembershipExpiresAt = &at
 			}
 			body.Role = rest.Role(as.value)
-			made, err := m.invite(cmd.Context(), body)
+			in, _, err := m.in(cmd.Context())
+			if err != nil {
+				return err
+			}
+			made, err := in.Invite(cmd.Context(), body)
 			if err != nil {
 				return err
 			}

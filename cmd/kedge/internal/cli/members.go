@@ -22,10 +22,8 @@ type members struct {
 	// inWorkspace is true for members of a workspace. They can have further roles and sudo,
 	// and their removal has nothing to cascade to.
 	inWorkspace bool
-	// all opens the session and returns the members and what they are members of.
-	all func(ctx context.Context) (client.Members, target, error)
-	// invite opens the session and makes an invitation.
-	invite func(ctx context.Context, body rest.CreateInvitationRequest) (*rest.CreatedInvitation, error)
+	// in opens the session and returns the requests about what they are members of.
+	in func(ctx context.Context) (client.Tenant, target, error)
 }
 
 func orgMemberColumns() table {
@@ -42,17 +40,7 @@ func (a *app) membersCommand() *cobra.Command {
 	m := &members{noun: "organization", command: "kedge members"}
 	m.app = a
 	m.columns = orgMemberColumns()
-	m.all = func(ctx context.Context) (client.Members, target, error) {
-		o, t, err := a.inOrg(ctx, org)
-		return o.Members(), t, err
-	}
-	m.invite = func(ctx context.Context, body rest.CreateInvitationRequest) (*rest.CreatedInvitation, error) {
-		o, _, err := a.inOrg(ctx, org)
-		if err != nil {
-			return nil, err
-		}
-		return o.Invite(ctx, body)
-	}
+	m.in = func(ctx context.Context) (client.Tenant, target, error) { return a.at(ctx, org, "") }
 	cmd := m.root()
 	a.orgFlag(cmd, &org)
 	return cmd
@@ -65,16 +53,9 @@ func (a *app) workspaceMembersCommand(org *string) *cobra.Command {
 	m.app = a
 	m.columns = table{{"USER", "user"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"MANAGER", "manager"},
 		{"SCOPE", "scope"}, {"ROLES", "roles"}, {"SUDO", "sudo"}, {"SINCE", "since"}, {"PHASE", "phase"}, {"ACTIVE", "active"}, endColumn(), throughColumn()}
-	m.all = func(ctx context.Context) (client.Members, target, error) {
+	m.in = func(ctx context.Context) (client.Tenant, target, error) {
 		w, t, err := a.inWorkspace(ctx, *org, workspace)
-		return w.Members(), t, err
-	}
-	m.invite = func(ctx context.Context, body rest.CreateInvitationRequest) (*rest.CreatedInvitation, error) {
-		w, _, err := a.inWorkspace(ctx, *org, workspace)
-		if err != nil {
-			return nil, err
-		}
-		return w.Invite(ctx, body)
+		return w.Tenant, t, err
 	}
 	cmd := m.root()
 	a.workspaceFlag(cmd, org, &workspace)
@@ -83,8 +64,8 @@ func (a *app) workspaceMembersCommand(org *string) *cobra.Command {
 
 func (m *members) root() *cobra.Command {
 	m.open = func(cmd *cobra.Command, _ []string) (*session, client.Members, error) {
-		all, _, err := m.all(cmd.Context())
-		return nil, all, err
+		in, _, err := m.in(cmd.Context())
+		return nil, in.Members(), err
 	}
 	m.candidates = byName(func(member rest.Member) (string, string) { return member.User, member.DisplayName })
 	cmd := &cobra.Command{
@@ -211,7 +192,8 @@ func (m *members) named(cmd *cobra.Command, user string) (client.Members, target
 	if err := checkPerson(user); err != nil {
 		return client.Members{}, target{}, err
 	}
-	return m.all(cmd.Context())
+	in, t, err := m.in(cmd.Context())
+	return in.Members(), t, err
 }
 
 // memberAnd checks the arguments of a command that takes the name of a member and a value. noun is that of

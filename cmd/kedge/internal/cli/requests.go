@@ -27,8 +27,8 @@ With --workspace it is those in one workspace.`,
 			"  kedge requests approve 7c1f5a0e-0b53-5e0c-9d7b-6f1f6b8f2a11",
 	}
 	printing(a, cmd, &output, requestColumns, unchanged, func(cmd *cobra.Command, _ []string) (iter.Seq2[rest.AccessRequest, error], error) {
-		all, err := a.requestsIn(cmd.Context(), org, workspace)
-		return all.List(cmd.Context()), err
+		in, _, err := a.at(cmd.Context(), org, workspace)
+		return in.AccessRequests().List(cmd.Context()), err
 	})
 	a.orgFlag(cmd, &org)
 	a.workspaceFlag(cmd, &org, &workspace)
@@ -42,16 +42,6 @@ With --workspace it is those in one workspace.`,
 		cmd.AddCommand(a.decideRequestCommand(d.decision, d.short, d.long, d.done))
 	}
 	return cmd
-}
-
-// requestsIn are the requests in a workspace or, without one, in the organization.
-func (a *app) requestsIn(ctx context.Context, org, workspace string) (client.AccessRequests, error) {
-	if workspace != "" {
-		w, _, err := a.inWorkspace(ctx, org, workspace)
-		return w.AccessRequests(), err
-	}
-	o, _, err := a.inOrg(ctx, org)
-	return o.AccessRequests(), err
 }
 
 func (a *app) createRequestCommand() *cobra.Command {
@@ -147,16 +137,9 @@ func (a *app) decideRequestCommand(decision, short, long, done string) *cobra.Co
 }
 
 func (a *app) decideRequest(ctx context.Context, org, workspace, id, decision, note string) (*rest.AccessRequest, error) {
-	if workspace != "" {
-		w, _, err := a.inWorkspace(ctx, org, workspace)
-		if err != nil {
-			return nil, err
-		}
-		return w.DecideAccessRequest(ctx, id, decision, note)
-	}
-	o, _, err := a.inOrg(ctx, org)
+	in, _, err := a.at(ctx, org, workspace)
 	if err != nil {
 		return nil, err
 	}
-	return o.DecideAccessRequest(ctx, id, decision, note)
+	return in.DecideAccessRequest(ctx, id, decision, note)
 }

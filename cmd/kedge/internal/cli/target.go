@@ -38,6 +38,17 @@ func (a *app) inOrg(ctx context.Context, org string) (o client.Org, t target, er
 	return s.api.Org(t.Org), t, err
 }
 
+// at opens the session and returns the requests about the workspace that --workspace names or, without one,
+// about the organization that --org names.
+func (a *app) at(ctx context.Context, org, workspace string) (client.Tenant, target, error) {
+	if workspace == "" {
+		o, t, err := a.inOrg(ctx, org)
+		return o.Tenant, t, err
+	}
+	w, t, err := a.inWorkspace(ctx, org, workspace)
+	return w.Tenant, t, err
+}
+
 // isUUID tells a UUID from a name. Only UUIDs become part of a path unescaped: a proxy could
 // rewrite a path that contains "..".
 func isUUID(s string) bool { return len(s) == 36 && uuid.Validate(s) == nil }

@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"io"
-	"iter"
 	"maps"
 	"time"
 
@@ -18,12 +16,6 @@ var usageColumns = table{
 	{"FROM", "from"}, {"OBJECTS", "objects"}, {"BYTES", "bytes"}, {"READS", "read"}, {"WRITES", "write"}, {"WATCHES", "watch"},
 	{"BYTES OUT", "bytesOut"}, {"PEOPLE", "people"}, {"BOTS", "bots"}, {"STREAM SECONDS", "streamSeconds"},
 	{"MEMBERS", "members", wide}, {"WORKSPACES", "workspaces", wide}, {"ENTRIES", "entries", wide},
-}
-
-// usedTenant is an organization or a workspace.
-type usedTenant interface {
-	Usage(ctx context.Context, q client.UsageQuery) iter.Seq2[rest.UsageItem, error]
-	ExportUsage(ctx context.Context, q client.UsageQuery, to io.Writer) error
 }
 
 func (a *app) usageCommand() *cobra.Command {
@@ -44,18 +36,11 @@ day without anything is not listed.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			query.From, query.To, query.Step = since.before(a.Clock.Now()), until.before(a.Clock.Now()), step.value
-			if workspace != "" {
-				w, _, err := a.inWorkspace(ctx, org, workspace)
-				if err != nil {
-					return err
-				}
-				return a.printUsage(ctx, w, query, output)
-			}
-			o, _, err := a.inOrg(ctx, org)
+			in, _, err := a.at(ctx, org, workspace)
 			if err != nil {
 				return err
 			}
-			return a.printUsage(ctx, o, query, output)
+			return a.printUsage(ctx, in, query, output)
 		},
 	}
 	a.orgFlag(cmd, &org)
@@ -69,7 +54,7 @@ day without anything is not listed.`,
 	return cmd
 }
 
-func (a *app) printUsage(ctx context.Context, of usedTenant, query client.UsageQuery, output format) error {
+func (a *app) printUsage(ctx context.Context, of client.Tenant, query client.UsageQuery, output format) error {
 	if output.value == "csv" {
 		return of.ExportUsage(ctx, query, a.Out)
 	}
