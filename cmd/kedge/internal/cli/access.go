@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -61,11 +60,7 @@ func (a *app) printAccess(past *rest.PastAccess, output format) error {
 	for _, h := range past.Items {
 		items = append(items, flatHolder(h))
 	}
-	raw, err := json.Marshal(map[string]any{"items": items})
-	if err != nil {
-		return err
-	}
-	return a.print(output, raw, accessColumns)
+	return a.printValue(output, map[string]any{"items": items}, accessColumns)
 }
 
 // lookedLately is the time before the moment that is asked for at which the hub at least looked.

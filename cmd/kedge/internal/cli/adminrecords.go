@@ -66,17 +66,9 @@ and platform admins. It has the events that admins of an organization are not sh
 				return api.ExportAudit(ctx, in.org, query, mediaType, d.Out)
 			}
 			events := api.Audit(ctx, in.org, query)
-			if f.output.isTable() {
-				events = flat(events, func(e *rest.AdminAuditEvent) (err error) {
-					e.Raw, err = flatten(e.AuditEvent, map[string]any{"org": e.Org, "peer": e.Peer, "issuer": e.Issuer, "session": e.Session})
-					return err
-				})
-			}
-			raw, err := listed(events)
-			if err != nil {
-				return err
-			}
-			return d.print(f.output, raw, adminAuditColumns())
+			return printList(d.app, f.output, events, adminAuditColumns(), func(e rest.AdminAuditEvent) ([]byte, error) {
+				return flatten(e.AuditEvent, map[string]any{"org": e.Org, "peer": e.Peer, "issuer": e.Issuer, "session": e.Session})
+			})
 		},
 	}
 	in.add(cmd)
@@ -113,20 +105,11 @@ days of one, as kedge usage shows them to its admins.`,
 			if output.value == "csv" {
 				return api.ExportUsage(ctx, query, d.Out)
 			}
-			items := api.Usage(ctx, query)
-			if output.isTable() {
-				items = flat(items, func(i *rest.AdminUsageItem) (err error) {
-					i.Raw, err = flattenUsage(i.UsageItem, map[string]any{
-						"org": i.Org, "orgDisplayName": printable(i.OrgDisplayName), "to": i.To.UTC().Format(time.RFC3339),
-					})
-					return err
+			return printList(d.app, output, api.Usage(ctx, query), adminUsageColumns(), func(i rest.AdminUsageItem) ([]byte, error) {
+				return flattenUsage(i.UsageItem, map[string]any{
+					"org": i.Org, "orgDisplayName": printable(i.OrgDisplayName), "to": i.To.UTC().Format(time.RFC3339),
 				})
-			}
-			raw, err := listed(items)
-			if err != nil {
-				return err
-			}
-			return d.print(output, raw, adminUsageColumns())
+			})
 		},
 	}
 	in.add(cmd)
@@ -166,11 +149,7 @@ a workspace were the same. Deleted workspaces are billed until they are purged.`
 			if output.value == "csv" {
 				return api.ExportBilling(ctx, query, d.Out)
 			}
-			raw, err := listed(api.Billing(ctx, query))
-			if err != nil {
-				return err
-			}
-			return d.print(output, raw, billingColumns)
+			return printList(d.app, output, api.Billing(ctx, query), billingColumns, nil)
 		},
 	}
 	in.add(cmd)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"iter"
 	"maps"
 	"net/http"
 	"slices"
@@ -104,18 +103,8 @@ func (a *app) printAudit(ctx context.Context, of client.Tenant, query client.Aud
 	if mediaType := auditExport(output.value); mediaType != "" {
 		return of.ExportAudit(ctx, query, mediaType, a.Out)
 	}
-	events := of.Audit(ctx, query)
-	if output.isTable() {
-		events = flat(events, func(e *rest.AuditEvent) (err error) {
-			e.Raw, err = flatten(*e, nil)
-			return err
-		})
-	}
-	raw, err := listed(events)
-	if err != nil {
-		return err
-	}
-	return a.print(output, raw, auditColumns)
+	return printList(a, output, of.Audit(ctx, query), auditColumns,
+		func(e rest.AuditEvent) ([]byte, error) { return flatten(e, nil) })
 }
 
 // moment is the value of a flag that takes a time or an age.
@@ -153,20 +142,6 @@ func (m *moment) before(now time.Time) time.Time {
 		return now.Add(-time.Duration(m.age))
 	}
 	return m.at
-}
-
-// flat returns items whose JSON a func has replaced by one with texts instead of objects.
-func flat[T any](items iter.Seq2[T, error], replace func(*T) error) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		for item, err := range items {
-			if err == nil {
-				err = replace(&item)
-			}
-			if !yield(item, err) {
-				return
-			}
-		}
-	}
 }
 
 // flatten returns an event with texts instead of objects, and with further fields.

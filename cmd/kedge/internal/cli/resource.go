@@ -23,16 +23,21 @@ func as[T any](o object) (fields T) {
 	return fields
 }
 
-// listed reads a list to its end, as the hub would answer it on one page.
-func listed[T object](list iter.Seq2[T, error]) ([]byte, error) {
+// printList reads a list to its end and prints it, as the hub would answer it on one page. A table shows of
+// each item the JSON that flat returns, with texts instead of objects; without flat, that of the hub.
+func printList[T object](a *app, f format, list iter.Seq2[T, error], columns table, flat func(T) ([]byte, error)) error {
 	items := []json.RawMessage{}
 	for item, err := range list {
-		if err != nil {
-			return nil, err
+		raw := item.JSON()
+		if err == nil && flat != nil && f.isTable() {
+			raw, err = flat(item)
 		}
-		items = append(items, item.JSON())
+		if err != nil {
+			return err
+		}
+		items = append(items, raw)
 	}
-	return json.Marshal(map[string]any{"items": items})
+	return a.printValue(f, map[string]any{"items": items}, columns)
 }
 
 // collection is what the client has of the objects of a noun.
@@ -125,11 +130,7 @@ func printing[T object](a *app, cmd *cobra.Command, output *format, columns tabl
 		if err != nil {
 			return err
 		}
-		raw, err := listed(all)
-		if err != nil {
-			return failed(err)
-		}
-		return a.print(*output, raw, columns)
+		return failed(printList(a, *output, all, columns, nil))
 	}
 	output.flag(cmd)
 }

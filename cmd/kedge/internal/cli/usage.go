@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
 	"maps"
 	"time"
@@ -40,7 +39,11 @@ day without anything is not listed.`,
 			if err != nil {
 				return err
 			}
-			return a.printUsage(ctx, in, query, output)
+			if output.value == "csv" {
+				return in.ExportUsage(ctx, query, a.Out)
+			}
+			return printList(a, output, in.Usage(ctx, query), usageColumns,
+				func(i rest.UsageItem) ([]byte, error) { return flattenUsage(i, nil) })
 		},
 	}
 	a.orgFlag(cmd, &org)
@@ -52,24 +55,6 @@ day without anything is not listed.`,
 	flags.Var(&until, "until", "age or time of the last one (default: now)")
 	flags.Var(&step, "step", "length of a line: hour or day")
 	return cmd
-}
-
-func (a *app) printUsage(ctx context.Context, of client.Tenant, query client.UsageQuery, output format) error {
-	if output.value == "csv" {
-		return of.ExportUsage(ctx, query, a.Out)
-	}
-	items := of.Usage(ctx, query)
-	if output.isTable() {
-		items = flat(items, func(i *rest.UsageItem) (err error) {
-			i.Raw, err = flattenUsage(*i, nil)
-			return err
-		})
-	}
-	raw, err := listed(items)
-	if err != nil {
-		return err
-	}
-	return a.print(output, raw, usageColumns)
 }
 
 // flattenUsage returns an item without objects, with further fields.

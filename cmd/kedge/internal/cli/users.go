@@ -23,11 +23,8 @@ NAME is what other commands take.`,
 			if err != nil {
 				return err
 			}
-			raw, err := listed(s.api.SearchPeople(cmd.Context(), args[0]))
-			if err != nil {
-				return ofArgument(err, "query:q", "QUERY")
-			}
-			return a.print(output, raw, table{{"NAME", "name"}, {"DISPLAY NAME", "displayName"}})
+			columns := table{{"NAME", "name"}, {"DISPLAY NAME", "displayName"}}
+			return ofArgument(printList(a, output, s.api.SearchPeople(cmd.Context(), args[0]), columns, nil), "query:q", "QUERY")
 		},
 	}
 	output.flag(search)
