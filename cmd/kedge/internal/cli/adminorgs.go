@@ -99,23 +99,25 @@ func (d *admin) sessionsCommand() *cobra.Command {
 		Use: "sessions USER", Aliases: []string{"session"}, Short: "List the logins of a person, and end them", Args: person, ValidArgsFunction: d.users.complete,
 		Example: "  kedge admin sessions bob\n  kedge admin sessions end bob --all",
 	}
-	listing(d, cmd, sessionColumns, func(s *session, args []string) (iter.Seq2[rest.Session, error], error) {
-		return s.api.Admin().Sessions(args[0]).List(cmd.Context()), checkPerson(args[0])
-	})
+	printing(d.app, cmd, &d.output, sessionColumns, adviseAdmin, d.sessionsOf)
 	cmd.AddCommand(d.endSessionsCommand())
 	return cmd
 }
 
+// sessionsOf lists the logins of a person.
+func (d *admin) sessionsOf(cmd *cobra.Command, args []string) (iter.Seq2[rest.Session, error], error) {
+	s, err := d.session(cmd.Context())
+	if err != nil {
+		return nil, err
+	}
+	return s.api.Admin().Sessions(args[0]).List(cmd.Context()), checkPerson(args[0])
+}
+
 func (d *admin) endSessionsCommand() *cobra.Command {
 	var all bool
-	ids := d.completing(func(cmd *cobra.Command, args []string, s *session) ([]cobra.Completion, error) {
-		if err := checkPerson(args[0]); err != nil {
-			return nil, err
-		}
-		return described(s.api.Admin().Sessions(args[0]).List(cmd.Context()), sessionText)
-	})
 	cmd := &cobra.Command{
-		Use: "end USER [ID]", Short: "End a login of a person, or all of them", ValidArgsFunction: inOrder(d.users.complete, ids),
+		Use: "end USER [ID]", Short: "End a login of a person, or all of them",
+		ValidArgsFunction: inOrder(d.users.complete, ids(d.app, d.sessionsOf, sessionText)),
 		Long: `End a login of a person or, with --all, sign them out everywhere; then tokens that they
 got elsewhere before are refused as well.`,
 		Example: "  kedge admin sessions end bob 01932f5c-7b1e-7c3a-9d53-5b8f0c1d2e3f\n  kedge admin sessions end bob --all",

@@ -32,15 +32,15 @@ func (b *bots) tokensCommand() *cobra.Command {
 
 // completeToken completes the ID of a living token of the bot of the first argument.
 func (b *bots) completeToken() cobra.CompletionFunc {
-	return b.completing(func(cmd *cobra.Command, args []string, _ *session) ([]cobra.Completion, error) {
-		w, bot, err := b.bot(cmd.Context(), args[0])
-		if err != nil {
-			return nil, err
-		}
-		return described(w.BotTokens(bot).List(cmd.Context()), func(t rest.BotToken) (string, string) {
-			return t.ID, strings.TrimSpace(t.Name + " until " + when(&t.ExpirationTimestamp))
-		})
+	return ids(b.app, b.tokensOf, func(t rest.BotToken) (string, string) {
+		return t.ID, strings.TrimSpace(t.Name + " until " + when(&t.ExpirationTimestamp))
 	})
+}
+
+// tokensOf lists the living tokens of a bot.
+func (b *bots) tokensOf(cmd *cobra.Command, args []string) (iter.Seq2[rest.BotToken, error], error) {
+	w, bot, err := b.bot(cmd.Context(), args[0])
+	return w.BotTokens(bot).List(cmd.Context()), err
 }
 
 // bot opens the session and returns the requests about its workspace, and the UUID of a bot.
@@ -57,11 +57,8 @@ func (b *bots) listTokensCommand() *cobra.Command {
 		Use: "list BOT", Short: "List the living tokens of a bot", Args: oneArg("the UUID or the name of a bot"), ValidArgsFunction: b.complete, Example: "  kedge bots tokens list CI",
 	}
 	printing(b.app, cmd, &output, tokenColumns, b.failed, func(cmd *cobra.Command, args []string) (iter.Seq2[rest.BotToken, error], error) {
-		w, bot, err := b.bot(cmd.Context(), args[0])
-		if err != nil {
-			return nil, err
-		}
-		return each(w.BotTokens(bot).List(cmd.Context()), b.warnToken(args[0])), nil
+		all, err := b.tokensOf(cmd, args)
+		return each(all, b.warnToken(args[0])), err
 	})
 	return cmd
 }

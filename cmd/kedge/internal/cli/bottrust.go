@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -30,19 +31,19 @@ bot that trusts it, so that no pipeline needs a secret.`,
 }
 
 func (b *bots) listTrustCommand() *cobra.Command {
-	rules := &resource[rest.BotTrust, client.BotTrust]{
-		app: b.app, columns: trustColumns,
-		open: func(cmd *cobra.Command, args []string) (*session, client.BotTrust, error) {
-			w, bot, err := b.bot(cmd.Context(), args[0])
-			return nil, w.BotTrust(bot), err
-		},
-	}
+	var output format
 	cmd := &cobra.Command{
 		Use: "list BOT", Short: "List the jobs that a bot trusts", Args: oneArg("the UUID or the name of a bot"), ValidArgsFunction: b.complete,
 		Example: "  kedge bots trust list CI",
 	}
-	rules.listing(cmd)
+	printing(b.app, cmd, &output, trustColumns, unchanged, b.trustOf)
 	return cmd
+}
+
+// trustOf lists the jobs that a bot trusts.
+func (b *bots) trustOf(cmd *cobra.Command, args []string) (iter.Seq2[rest.BotTrust, error], error) {
+	w, bot, err := b.bot(cmd.Context(), args[0])
+	return w.BotTrust(bot).List(cmd.Context()), err
 }
 
 func (b *bots) addTrustCommand() *cobra.Command {
@@ -88,16 +89,10 @@ pipeline_source.`,
 }
 
 func (b *bots) removeTrustCommand() *cobra.Command {
-	ids := b.completing(func(cmd *cobra.Command, args []string, _ *session) ([]cobra.Completion, error) {
-		w, bot, err := b.bot(cmd.Context(), args[0])
-		if err != nil {
-			return nil, err
-		}
-		return described(w.BotTrust(bot).List(cmd.Context()), func(t rest.BotTrust) (string, string) { return t.ID, t.Issuer })
-	})
+	rules := ids(b.app, b.trustOf, func(t rest.BotTrust) (string, string) { return t.ID, t.Issuer })
 	return &cobra.Command{
-		Use: "remove BOT ID", Aliases: []string{"rm"}, Short: "Remove a rule, and end the tokens that jobs got by it", ValidArgsFunction: inOrder(b.complete, ids),
-		Example: "  kedge bots trust remove CI 0b6d2f5e-7a3c-4c6b-9a3a-0d7c1f1f2a3b",
+		Use: "remove BOT ID", Aliases: []string{"rm"}, Short: "Remove a rule, and end the tokens that jobs got by it",
+		ValidArgsFunction: inOrder(b.complete, rules), Example: "  kedge bots trust remove CI 0b6d2f5e-7a3c-4c6b-9a3a-0d7c1f1f2a3b",
 		Args: needs("the UUID or the name of a bot, and the ID of a rule", func(args []string) bool {
 			return len(args) == 2 && isUUID(args[1])
 		}),

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -27,16 +26,17 @@ func (a *app) offer(cmd *cobra.Command, ask func(ctx context.Context) ([]cobra.C
 	return found, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completing completes an argument with what the hub has, as ask lists it in the session.
-func (a *app) completing(ask func(cmd *cobra.Command, args []string, s *session) ([]cobra.Completion, error)) cobra.CompletionFunc {
+// ids completes an argument with the IDs of the objects of a list, each with a description.
+func ids[T object](a *app, list lister[T], of func(T) (id, description string)) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return a.offer(cmd, func(ctx context.Context) ([]cobra.Completion, error) {
-			s, err := a.session(ctx)
+			cmd.SetContext(ctx)
+			all, err := list(cmd, args)
 			if err != nil {
 				return nil, err
 			}
-			cmd.SetContext(ctx)
-			return ask(cmd, args, s)
+			items, err := client.Collect(all)
+			return byName(of)(items), err
 		})
 	}
 }
@@ -54,12 +54,6 @@ func inOrder(each ...cobra.CompletionFunc) cobra.CompletionFunc {
 // completeRole completes a role.
 func completeRole(w *word) cobra.CompletionFunc {
 	return cobra.FixedCompletions(w.words, cobra.ShellCompDirectiveNoFileComp)
-}
-
-// described offers the objects of a list by an ID, each with a description.
-func described[T object](list iter.Seq2[T, error], of func(T) (id, description string)) ([]cobra.Completion, error) {
-	items, err := client.Collect(list)
-	return byName(of)(items), err
 }
 
 // completeWords makes a shell offer the words of each flag that takes one of some.

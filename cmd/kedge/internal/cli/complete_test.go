@@ -25,7 +25,9 @@ func TestCompletion_namesWhatThereIs(t *testing.T) {
 	b.answer("GET /api/admin/users/bob/sessions", http.StatusOK, strings.NewReplacer(`"cli"`, `"portal"`, "laptop", "Firefox").Replace(aSession))
 	b.answer("GET /api/users/me/invitations", http.StatusOK, `{"items":[{"id":"`+tokenID+`","orgDisplayName":"ACME","workspaceDisplayName":"Web"}]}`)
 	b.answer("GET "+orgPath+"/invitations", http.StatusOK, `{"items":[{"id":"`+tokenID+`","state":"Open","email":"jane@example.com"}]}`)
+	b.answer("GET "+orgPath+"/groups", http.StatusOK, `{"items":[{"id":"`+tokenID+`","group":"kedge:developers"}]}`)
 	for line, want := range map[string]string{
+		"orgs groups remove ":                 tokenID + "\tkedge:developers",
 		"orgs use ":                           "ACME\t" + orgUUID,
 		"orgs rename ":                        "ACME\t" + orgUUID,
 		"workspaces delete ":                  "Web\t" + wsUUID,

@@ -89,15 +89,13 @@ gives it, such as kedge:developers. The answer says how many people that lets in
 }
 
 func (a *app) removeGroupCommand(org *string) *cobra.Command {
-	ids := a.completing(func(cmd *cobra.Command, _ []string, _ *session) ([]cobra.Completion, error) {
+	mappings := ids(a, func(cmd *cobra.Command, _ []string) (iter.Seq2[rest.GroupMapping, error], error) {
 		all, err := a.groupsIn(cmd.Context(), *org)
-		if err != nil {
-			return nil, err
-		}
-		return described(all.List(cmd.Context()), func(m rest.GroupMapping) (string, string) { return m.ID, m.Group })
-	})
+		return all.List(cmd.Context()), err
+	}, func(m rest.GroupMapping) (string, string) { return m.ID, m.Group })
 	return &cobra.Command{
-		Use: "remove ID", Aliases: []string{"rm"}, Short: "Let a group in no longer", ValidArgsFunction: inOrder(ids), Args: oneArg("the ID of a mapping"),
+		Use: "remove ID", Aliases: []string{"rm"}, Short: "Let a group in no longer",
+		ValidArgsFunction: inOrder(mappings), Args: oneArg("the ID of a mapping"),
 		Long: `Remove the mapping of a group. Its members lose what it gave them at once, and keep what
 they have by hand, by request, or by another group.`,
 		Example: "  kedge orgs groups remove 7c1f5a0e-0b53-5e0c-9d7b-6f1f6b8f2a11",

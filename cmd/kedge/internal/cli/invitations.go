@@ -34,15 +34,18 @@ verified it. An invitation that you got as a link is not listed; give the link t
 To invite somebody, run: kedge members invite`,
 		Example: "  kedge invitations\n  kedge invitations accept 'https://hub.example.com/ui/invitations/7c1f5a0e-0b53-5e0c-9d7b-6f1f6b8f2a11#…'\n  kedge invitations list",
 	}
-	printing(a, cmd, &output, offeredColumns, unchanged, func(cmd *cobra.Command, _ []string) (iter.Seq2[rest.OfferedInvitation, error], error) {
-		s, err := a.session(cmd.Context())
-		if err != nil {
-			return nil, err
-		}
-		return s.api.MyInvitations(cmd.Context()), nil
-	})
+	printing(a, cmd, &output, offeredColumns, unchanged, a.offered)
 	cmd.AddCommand(a.sentInvitationsCommand(), a.revokeInvitationCommand(), a.acceptInvitationCommand(), a.declineInvitationCommand())
 	return cmd
+}
+
+// offered lists the invitations for the person.
+func (a *app) offered(cmd *cobra.Command, _ []string) (iter.Seq2[rest.OfferedInvitation, error], error) {
+	s, err := a.session(cmd.Context())
+	if err != nil {
+		return nil, err
+	}
+	return s.api.MyInvitations(cmd.Context()), nil
 }
 
 // invitationsTo are the requests about the invitations to a workspace or, without one, to the organization.
@@ -71,17 +74,12 @@ workspace, for its admins. Those that ended are listed for a month.`,
 
 func (a *app) revokeInvitationCommand() *cobra.Command {
 	var org, workspace string
-	ids := a.completing(func(cmd *cobra.Command, _ []string, _ *session) ([]cobra.Completion, error) {
+	sent := ids(a, func(cmd *cobra.Command, _ []string) (iter.Seq2[rest.Invitation, error], error) {
 		all, err := a.invitationsTo(cmd.Context(), org, workspace)
-		if err != nil {
-			return nil, err
-		}
-		return described(all.List(cmd.Context()), func(i rest.Invitation) (string, string) {
-			return i.ID, strings.TrimSpace(i.State + " " + i.Email)
-		})
-	})
+		return all.List(cmd.Context()), err
+	}, func(i rest.Invitation) (string, string) { return i.ID, strings.TrimSpace(i.State + " " + i.Email) })
 	cmd := &cobra.Command{
-		Use: "revoke ID", Short: "Take an invitation back", ValidArgsFunction: inOrder(ids), Args: oneArg("the ID of an invitation"),
+		Use: "revoke ID", Short: "Take an invitation back", ValidArgsFunction: inOrder(sent), Args: oneArg("the ID of an invitation"),
 		Long:    "Take back an invitation to the chosen organization or, with --workspace, to a workspace. Nobody can accept it then.",
 		Example: "  kedge invitations revoke 7c1f5a0e-0b53-5e0c-9d7b-6f1f6b8f2a11",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -106,10 +104,8 @@ func (a *app) revokeInvitationCommand() *cobra.Command {
 
 // completeOffered completes the ID of an invitation for the person.
 func (a *app) completeOffered() cobra.CompletionFunc {
-	return a.completing(func(cmd *cobra.Command, _ []string, s *session) ([]cobra.Completion, error) {
-		return described(s.api.MyInvitations(cmd.Context()), func(i rest.OfferedInvitation) (string, string) {
-			return i.ID, strings.TrimSuffix(i.OrgDisplayName+", "+i.WorkspaceDisplayName, ", ")
-		})
+	return ids(a, a.offered, func(i rest.OfferedInvitation) (string, string) {
+		return i.ID, strings.TrimSuffix(i.OrgDisplayName+", "+i.WorkspaceDisplayName, ", ")
 	})
 }
 

@@ -118,10 +118,11 @@ func each[T any](list iter.Seq2[T, error], f func(T)) iter.Seq2[T, error] {
 	}
 }
 
+// lister opens the session and lists what the arguments of a command name.
+type lister[T object] func(cmd *cobra.Command, args []string) (iter.Seq2[T, error], error)
+
 // printing makes a command print a list. failed adds advice to an error.
-func printing[T object](a *app, cmd *cobra.Command, output *format, columns table, failed func(error) error,
-	list func(cmd *cobra.Command, args []string) (iter.Seq2[T, error], error),
-) {
+func printing[T object](a *app, cmd *cobra.Command, output *format, columns table, failed func(error) error, list lister[T]) {
 	if cmd.Args == nil {
 		cmd.Args = noArgs
 	}

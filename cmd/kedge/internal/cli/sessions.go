@@ -15,24 +15,25 @@ var sessionColumns = table{{"ID", "id"}, {"CLIENT", "client"}, {"DESCRIPTION", "
 
 func (a *app) sessionsCommand() *cobra.Command {
 	var output format
-	list := func(cmd *cobra.Command, _ []string) (iter.Seq2[rest.Session, error], error) {
-		s, err := a.session(cmd.Context())
-		if err != nil {
-			return nil, err
-		}
-		return s.api.Sessions().List(cmd.Context()), nil
-	}
 	cmd := &cobra.Command{
 		Use: "sessions", Aliases: []string{"session"}, Short: "List your logins at the hub, and end them",
 		Long: `List your logins at the hub, on all computers and in all browsers. When a session
 ends, the hub refuses its tokens and closes its open watches.`,
 		Example: "  kedge sessions\n  kedge sessions end ID\n  kedge sessions end --all",
 	}
-	printing(a, cmd, &output, sessionColumns, unchanged, list)
+	printing(a, cmd, &output, sessionColumns, unchanged, a.listSessions)
 	listCommand := &cobra.Command{Use: "list", Short: "List your logins at the hub", Example: "  kedge sessions list\n  kedge sessions list -o json"}
-	printing(a, listCommand, &output, sessionColumns, unchanged, list)
+	printing(a, listCommand, &output, sessionColumns, unchanged, a.listSessions)
 	cmd.AddCommand(listCommand, a.endSessionCommand())
 	return cmd
+}
+
+func (a *app) listSessions(cmd *cobra.Command, _ []string) (iter.Seq2[rest.Session, error], error) {
+	s, err := a.session(cmd.Context())
+	if err != nil {
+		return nil, err
+	}
+	return s.api.Sessions().List(cmd.Context()), nil
 }
 
 // sessionText names a session for a shell.
@@ -42,11 +43,8 @@ func sessionText(s rest.Session) (id, description string) {
 
 func (a *app) endSessionCommand() *cobra.Command {
 	var all bool
-	ids := a.completing(func(cmd *cobra.Command, _ []string, s *session) ([]cobra.Completion, error) {
-		return described(s.api.Sessions().List(cmd.Context()), sessionText)
-	})
 	cmd := &cobra.Command{
-		Use: "end ID|--all", Short: "End a login, or all of them", ValidArgsFunction: inOrder(ids),
+		Use: "end ID|--all", Short: "End a login, or all of them", ValidArgsFunction: inOrder(ids(a, a.listSessions, sessionText)),
 		Long: `End one of your logins at the hub or, with --all, sign out everywhere, here too. With
 --all, tokens that you got elsewhere before are refused as well.`,
 		Example: "  kedge sessions end 01932f5c-7b1e-7c3a-9d53-5b8f0c1d2e3f\n  kedge sessions end --all",

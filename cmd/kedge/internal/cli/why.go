@@ -1,8 +1,8 @@
 package cli
 
 import (
-	"context"
 	"fmt"
+	"iter"
 	"strings"
 	"time"
 
@@ -72,22 +72,15 @@ all namespaces.`,
 
 // completeWhy completes the people and the bots to ask about.
 func (a *app) completeWhy(cmd *cobra.Command, org, workspace *string) {
-	offered := func(flag string, list func(ctx context.Context, in client.InWorkspace) ([]cobra.Completion, error)) {
-		// It fails only for a flag that the command does not have.
-		_ = cmd.RegisterFlagCompletionFunc(flag, a.completing(func(cmd *cobra.Command, _ []string, _ *session) ([]cobra.Completion, error) {
-			in, _, err := a.inWorkspace(cmd.Context(), *org, *workspace)
-			if err != nil {
-				return nil, err
-			}
-			return list(cmd.Context(), in)
-		}))
-	}
-	offered("as", func(ctx context.Context, in client.InWorkspace) ([]cobra.Completion, error) {
-		return described(in.Members().List(ctx), func(m rest.Member) (string, string) { return m.User, m.DisplayName })
-	})
-	offered("bot", func(ctx context.Context, in client.InWorkspace) ([]cobra.Completion, error) {
-		return described(in.Bots().List(ctx), func(b rest.Bot) (string, string) { return b.UUID, b.DisplayName })
-	})
+	// They fail only for a flag that the command does not have.
+	_ = cmd.RegisterFlagCompletionFunc("as", ids(a, func(cmd *cobra.Command, _ []string) (iter.Seq2[rest.Member, error], error) {
+		in, _, err := a.inWorkspace(cmd.Context(), *org, *workspace)
+		return in.Members().List(cmd.Context()), err
+	}, func(m rest.Member) (string, string) { return m.User, m.DisplayName }))
+	_ = cmd.RegisterFlagCompletionFunc("bot", ids(a, func(cmd *cobra.Command, _ []string) (iter.Seq2[rest.Bot, error], error) {
+		in, _, err := a.inWorkspace(cmd.Context(), *org, *workspace)
+		return in.Bots().List(cmd.Context()), err
+	}, func(b rest.Bot) (string, string) { return b.UUID, b.DisplayName }))
 }
 
 // whySentences are the verdict, where the access comes from, what is missing, and how to mend it.
