@@ -29,16 +29,10 @@ func leftUntil(at string, now time.Time) string {
 	if err != nil {
 		return ""
 	}
-	switch left := end.Sub(now); {
-	case left <= 0:
-		return "none"
-	case left >= 48*time.Hour:
-		return fmt.Sprintf("%d days", left/(24*time.Hour))
-	case left >= 2*time.Hour:
-		return fmt.Sprintf("%d hours", left/time.Hour)
-	default:
-		return fmt.Sprintf("%d min", max(1, left/time.Minute))
+	if left := end.Sub(now); left > 0 {
+		return inWords(left)
 	}
+	return "none"
 }
 
 // warnOfEnd warns that a token ends soon. what names it, and then says what to do.

@@ -25,15 +25,21 @@ func endIn(at string, now time.Time) string {
 	switch left := end.Sub(now); {
 	case left <= 0:
 		return "ended"
-	case left >= soonWithin:
-		return at
-	case left >= 48*time.Hour:
-		return fmt.Sprintf("ends in %d days", left/(24*time.Hour))
-	case left >= 2*time.Hour:
-		return fmt.Sprintf("ends in %d hours", left/time.Hour)
-	default:
-		return fmt.Sprintf("ends in %d min", max(1, left/time.Minute))
+	case left < soonWithin:
+		return "ends in " + inWords(left)
 	}
+	return at
+}
+
+// inWords returns the text of a time that is left.
+func inWords(left time.Duration) string {
+	switch {
+	case left >= 48*time.Hour:
+		return fmt.Sprintf("%d days", left/(24*time.Hour))
+	case left >= 2*time.Hour:
+		return fmt.Sprintf("%d hours", left/time.Hour)
+	}
+	return fmt.Sprintf("%d min", max(1, left/time.Minute))
 }
 
 // never is the end of what does not end by time.
