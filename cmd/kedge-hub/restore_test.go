@@ -26,7 +26,7 @@ func TestRestoreModes_refuseWhatDoesNotFitTogether(t *testing.T) {
 		"report":                        {modes: restoreModes{report: true}},
 		"release":                       {modes: restoreModes{release: true}},
 		"nothing":                       {says: "name the file"},
-		"external without a time":       {modes: restoreModes{external: true}, says: "--backup-at: with --external, give the time at which the earliest snapshot of all shards"},
+		"external without a time":       {modes: restoreModes{external: true}, says: "--backup-at: with --external, give the time"},
 		"external with half a time":     {modes: restoreModes{external: true, backupAt: "2026-11-24"}, says: "--backup-at"},
 		"external with a file":          {modes: restoreModes{external: true, backupAt: at}, args: []string{"a"}, says: "--external"},
 		"a file with a time":            {modes: restoreModes{backupAt: at}, args: []string{"a"}, says: "--backup-at"},

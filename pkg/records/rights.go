@@ -43,6 +43,7 @@ func (l listening) heard() { l.silence.Reset(maxSilence) }
 // Write implements io.Writer.
 func (l listening) Write(line []byte) (int, error) {
 	l.heard()
+	defer l.heard()
 	return l.Writer.Write(line)
 }
 

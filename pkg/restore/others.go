@@ -157,7 +157,7 @@ func (a *Applier) session(ctx context.Context, s Step) error {
 // backup does not know the tokens that it got later, and the backup may not have the Session: only the time at which
 // they were issued tells them.
 func (a *Applier) signOut(ctx context.Context, person string, s Step) error {
-	until := a.Clock.Now()
+	until := a.RightsClock.Now()
 	if !s.Unanswered && s.At.Before(until) {
 		until = s.At
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"strings"
 	"time"
 
@@ -49,7 +50,7 @@ func outage(err error) bool {
 	switch {
 	case errors.As(err, &silence), errors.Is(err, context.Canceled), withoutEtcd(err):
 		return true
-	case apierrors.IsForbidden(err), apierrors.IsInternalError(err):
+	case apierrors.IsForbidden(err), failedInside(err):
 		return false
 	}
 	code := firstCode(err)
@@ -57,9 +58,16 @@ func outage(err error) bool {
 		apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err)
 }
 
+// failedInside reports whether kcp answered 500. Client-go takes most codes from 500 on for that, 502 of a front proxy
+// that cannot reach a shard included.
+func failedInside(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code == http.StatusInternalServerError
+}
+
 // withoutEtcd reports whether kcp answers, and its etcd does not: it has no status for that but an internal error.
 func withoutEtcd(err error) bool {
-	return apierrors.IsInternalError(err) &&
+	return failedInside(err) &&
 		(strings.Contains(err.Error(), "etcdserver: ") || strings.Contains(err.Error(), "rpc error: "))
 }
 

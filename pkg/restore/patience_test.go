@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/url"
 	"syscall"
 	"testing"
@@ -52,7 +53,7 @@ func TestRun_givesUpWhatKCPRefusesForGood(t *testing.T) {
 	}{
 		"forbidden":                        {"bots", bots, apierrors.NewForbidden(schema.GroupResource{Resource: "bots"}, bot, errors.New("access denied"))},
 		"an internal error":                {"bots", bots, apierrors.NewInternalError(errors.New("conversion webhook"))},
-		"a session, forbidden":             {"sessions", sessions, apierrors.NewForbidden(schema.GroupResource{Resource: "sessions"}, "one", errors.New("access denied"))},
+		"a session, forbidden":             {"sessions", sessions, apierrors.NewForbidden(schema.GroupResource{}, "one", errors.New("access denied"))},
 		"a session, never":                 {"sessions", sessions, apierrors.NewBadRequest("never")},
 		"a person of sessions, never":      {"users", sessions, apierrors.NewBadRequest("never")},
 		"a person of sessions, not served": {"users", sessions, apierrors.NewMethodNotSupported(schema.GroupResource{Resource: "users"}, "patch")},
@@ -71,7 +72,9 @@ func TestRun_givesUpWhatKCPRefusesForGood(t *testing.T) {
 func TestRun_outlastsAnOutage(t *testing.T) {
 	t.Parallel()
 	for name, refusal := range map[string]error{
-		"the hub's credential":  apierrors.NewUnauthorized("Unauthorized"),
+		"the hub's credential": apierrors.NewUnauthorized("Unauthorized"),
+		"a shard, behind the front proxy": apierrors.NewGenericServerResponse(
+			http.StatusBadGateway, "delete", schema.GroupResource{Resource: "bots"}, bot, "", 0, true),
 		"etcd without a leader": apierrors.NewInternalError(errors.New("etcdserver: no leader")),
 		"etcd":                  apierrors.NewInternalError(errors.New("rpc error: code = Unavailable desc = connection error")),
 	} {

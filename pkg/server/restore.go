@@ -168,8 +168,11 @@ func withRecords(ctx context.Context, dir string, o restore.Order, files []strin
 	}
 	defer func() { err = errors.Join(err, os.Remove(f.Name())) }()
 	heads := slices.Concat(o.Heads, o.Quiet)
-	if err := errors.Join(stored.Rights(ctx, heads, o.Ended, o.BackupAt.Add(-restore.OnItsWay), f), f.Close()); err != nil {
-		return fmt.Errorf("--replay-database, or else --database: %w; --replay-database none does without it", err)
+	if err := stored.Rights(ctx, heads, o.Ended, o.BackupAt.Add(-restore.OnItsWay), f); err != nil {
+		return errors.Join(fmt.Errorf("--replay-database, or else --database: %w; --replay-database none does without it", err), f.Close())
+	}
+	if err := f.Close(); err != nil {
+		return err
 	}
 	return do(append(slices.Clone(files), f.Name()))
 }
