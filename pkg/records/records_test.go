@@ -410,6 +410,9 @@ func TestShipper_removesNothingInTheMiddleOfAChain(t *testing.T) {
 		own := raw(t, url)
 		_, err := own.Exec("UPDATE audit_events SET time = '2020-01-01T00:00:00.000000Z' WHERE seq <= 5 OR seq BETWEEN 11 AND 20")
 		require.NoError(t, err)
+		// A clock that was ahead keeps nothing back.
+		_, err = own.Exec("UPDATE audit_events SET time = '2099-01-01T00:00:00.000000Z' WHERE seq <= 2 OR seq = 4 OR seq = 6")
+		require.NoError(t, err)
 		r = start(t, db, dir)
 		require.Eventually(t, func() bool { return metric(t, r.registry, "kedge_records_removed_total") >= 10 }, time.Minute, 50*time.Millisecond)
 		r.write(t, 1)
