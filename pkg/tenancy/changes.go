@@ -127,7 +127,7 @@ func DecideEnding(o *v1alpha1.Organization, memberships []*v1alpha1.Membership, 
 	if stays || e.Cascade {
 		still = nil
 	}
-	if len(still) == 0 && ok && sameGrant(pending, c) && (pending.Cascade || !e.Cascade) {
+	if others := len(o.Spec.MembershipChanges) - 1; len(still) == 0 && ok && sameGrant(pending, c) && (pending.Cascade || !e.Cascade) && len(changes) == others {
 		return nil, nil
 	}
 	if HandOf(m).Role.AtLeast(v1alpha1.RoleAdmin) && len(lasting) == 0 && (!c.Role.AtLeast(v1alpha1.RoleAdmin) || c.ExpiresAt != nil) {
