@@ -24,8 +24,8 @@ const (
 //
 // Reading the header of an answer takes half a microsecond and never fails. Asking kcp when a
 // deletion begins and when its grace period is over would need a request and a path for its
-// failure at each of these places, and sessions and the tokens of bots, which end by the same
-// clock, are checked without a request to kcp.
+// failure at each of these places. Rights, sessions and the tokens of bots end by Current, which needs no
+// request to kcp either.
 type Clock struct {
 	clock.WithTicker
 	began time.Time

@@ -75,7 +75,7 @@ func newTransport(config *rest.Config, health *Health) (*http.Transport, error) 
 			if err != nil {
 				return nil, err
 			}
-			return health.Hear(conn), nil
+			return liveConn{Conn: conn, alive: &health.heard}, nil
 		},
 		TLSClientConfig:       tls,
 		TLSHandshakeTimeout:   handshakeTimeout,

@@ -150,19 +150,41 @@ func unavailable(err error) *errs.Error {
 	return errs.Wrap(errs.Unavailable, err, "kcp cannot be reached at the moment; try again").After(retryAfter)
 }
 
-// Hear returns a connection to kcp on which every byte that arrives is a sign of life.
-func (h *Health) Hear(c net.Conn) net.Conn { return liveConn{Conn: c, alive: &h.heard} }
+// Hear returns a connection to kcp on which bytes that arrive are a sign of life. Those that a client was slow to take have
+// arrived before: they are there without a wait.
+func (h *Health) Hear(c net.Conn) net.Conn { return tenantConn{liveConn{Conn: c, alive: &h.heard}} }
 
-// liveConn is a connection to kcp on which every byte that arrives is a sign of life.
+// liveConn is a connection to kcp on which every byte that is read is a sign of life.
 type liveConn struct {
 	net.Conn
 	alive *atomic.Bool
 }
 
+// Read implements net.Conn.
 func (c liveConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
+	c.heard(n)
+	return n, err
+}
+
+func (c liveConn) heard(n int) {
 	if n > 0 && !c.alive.Load() {
 		c.alive.Store(true)
+	}
+}
+
+// tenantConn is a liveConn whose data nobody may be taking.
+type tenantConn struct{ liveConn }
+
+// arriving is the shortest wait for data that was not there yet.
+const arriving = time.Millisecond
+
+// Read implements net.Conn.
+func (c tenantConn) Read(b []byte) (int, error) {
+	began := time.Now()
+	n, err := c.Conn.Read(b)
+	if time.Since(began) >= arriving {
+		c.heard(n)
 	}
 	return n, err
 }

@@ -170,6 +170,30 @@ func TestHealth_staysWhileKCPAnswersTenants(t *testing.T) {
 	lost(t, p)
 }
 
+// stored is a connection on which everything has arrived.
+type stored struct{ net.Conn }
+
+func (stored) Read(b []byte) (int, error) { return len(b), nil }
+
+// A tenant who reads a large answer slowly must not hide that kcp has stopped since.
+func TestHealth_hearsNothingInWhatATenantIsSlowToRead(t *testing.T) {
+	t.Parallel()
+	c := &cutter{}
+	p := probing(t, newClients(t, c.through(t, newKCP(t, true, nil, nil))))
+	recovered(t, p)
+	ctx, stop := context.WithCancel(t.Context())
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		for answer := p.Hear(stored{}); ctx.Err() == nil; <-time.After(10 * time.Millisecond) {
+			_, _ = answer.Read(make([]byte, 32))
+		}
+	})
+	defer reading.Wait()
+	defer stop()
+	defer c.block()()
+	lost(t, p)
+}
+
 func TestFailFast_returnsErrorsForCallers(t *testing.T) {
 	t.Parallel()
 	unavailable := func(t *testing.T, err error) {
