@@ -81,6 +81,9 @@ func (e edit) empty() bool {
 	return e.defines() == nil && e.end == nil && e.requests == nil
 }
 
+// opens reports whether the change lets members of the Organization ask for rights.
+func (e edit) opens() bool { return e.requests != nil && *e.requests == tenancy.RequestsMembers }
+
 // reduces reports whether the change only brings the end of a Workspace forward.
 func (e edit) reduces(ws tenancy.Workspace) bool {
 	return e.defines() == nil && e.requests == nil && e.end != nil && e.end.At != nil && tenancy.EndsSooner(e.end.At, ws.ExpiresAt)
@@ -120,7 +123,7 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 		Intent: e.intent(*scope.Workspace),
 		Write: func(ctx context.Context, match api.Match) (tenancy.Workspace, error) {
 			// A later end gives everybody in the Workspace what they would not have, and who may ask can be given it.
-			gives := func(ws tenancy.Workspace) bool { return e.requests != nil || e.end != nil && !e.reduces(ws) }
+			gives := func(ws tenancy.Workspace) bool { return e.opens() || e.end != nil && !e.reduces(ws) }
 			return h.grant(ctx, scope, match, by, gives, func(ws tenancy.Workspace, annotations map[string]string) error {
 				if ws.Deleted() || tenancy.Ended(ws.ExpiresAt, h.Rights.Clock.Now()) {
 					return api.NotReady()
@@ -129,6 +132,11 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 					tenancy.SetWorkspaceEnd(annotations, e.end.At)
 				}
 				if e.requests != nil {
+					if !e.opens() {
+						if err := by.JudgeNow(ctx); err != nil {
+							return err
+						}
+					}
 					tenancy.SetWorkspaceRequests(annotations, *e.requests)
 				}
 				if e.name != nil {
