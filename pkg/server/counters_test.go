@@ -9,14 +9,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/invitations"
+	"github.com/faroshq/kedge-hub/pkg/api/requests"
 )
 
 func TestCounters_showEveryEvent(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	invitation, err := countInvitations(registry)
+	invitation, err := invitations.NewCount(registry)
 	require.NoError(t, err)
-	request, err := countRequests(registry)
+	request, err := requests.NewCount(registry)
 	require.NoError(t, err)
 	invitation("made")
 	invitation(string(v1alpha1.InvitationRevoked))
@@ -36,6 +38,6 @@ kedge_invitations_total{event="declined"} 0
 kedge_invitations_total{event="made"} 1
 kedge_invitations_total{event="revoked"} 1
 `)))
-	_, err = countInvitations(registry)
+	_, err = invitations.NewCount(registry)
 	require.ErrorContains(t, err, "register the metric of invitations")
 }

@@ -7,15 +7,15 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/faroshq/kedge-hub/pkg/api/bots"
+	"github.com/faroshq/kedge-hub/pkg/api/invitations"
 	"github.com/faroshq/kedge-hub/pkg/api/login"
+	"github.com/faroshq/kedge-hub/pkg/api/requests"
 	"github.com/faroshq/kedge-hub/pkg/certs"
 	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
 	"github.com/faroshq/kedge-hub/pkg/log"
@@ -131,37 +131,9 @@ func (a *assembly) measure() (c counters, err error) {
 	if c.bots, err = bots.NewMetrics(h.registry); err != nil {
 		return c, err
 	}
-	if c.invitations, err = countInvitations(h.registry); err != nil {
+	if c.invitations, err = invitations.NewCount(h.registry); err != nil {
 		return c, err
 	}
-	c.requests, err = countRequests(h.registry)
+	c.requests, err = requests.NewCount(h.registry)
 	return c, err
-}
-
-func countInvitations(registry prometheus.Registerer) (func(event string), error) {
-	return counter(registry, "invitations", prometheus.CounterOpts{
-		Name: "kedge_invitations_total",
-		Help: "Invitations that were made, accepted, declined or revoked on this replica, by what happened.",
-	}, "made", "accepted", "declined", "revoked")
-}
-
-func countRequests(registry prometheus.Registerer) (func(event string), error) {
-	return counter(registry, "requests", prometheus.CounterOpts{
-		Name: "kedge_access_requests_total",
-		Help: "Requests for rights that were made, approved, denied, withdrawn or ended early on this replica, by what happened.",
-	}, "made", "approved", "denied", "withdrawn", "ended")
-}
-
-// counter registers a metric that counts events. Those that are named are shown before they happen.
-func counter(
-	registry prometheus.Registerer, of string, opts prometheus.CounterOpts, events ...string,
-) (count func(event string), err error) {
-	counted := prometheus.NewCounterVec(opts, []string{"event"})
-	for _, event := range events {
-		counted.WithLabelValues(event)
-	}
-	if err := registry.Register(counted); err != nil {
-		return nil, fmt.Errorf("register the metric of %s: %w", of, err)
-	}
-	return func(event string) { counted.WithLabelValues(strings.ToLower(event)).Inc() }, nil
 }
