@@ -138,9 +138,8 @@ func hostsOf(c *x509.Certificate) []string {
 
 // Pair is a certificate and its key.
 type Pair struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	// CertPEM and KeyPEM are both in PEM.
+	cert            *x509.Certificate
+	key             *ecdsa.PrivateKey
 	CertPEM, KeyPEM []byte
 }
 

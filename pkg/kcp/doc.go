@@ -57,6 +57,8 @@
 //   - A start with newer schemas waits until the virtual workspaces of the export describe them in their OpenAPI
 //     documents. A watch prunes by the schemas that the virtual workspace had when it began, for as long as it
 //     lasts. It can go when kcp ends such watches.
+//   - The hub starts etcd, and replaces the certificates that kcp's etcd has (keys of P-521): kcp opens a connection to
+//     etcd for each kind of each workspace. It can go when kcp shares connections, or makes other keys.
 //   - kcp answers Forbidden, not NotFound, for a logical cluster that does not exist. A
 //     Forbidden answer therefore does not prove that the hub lacks a right. It can go
 //     when kcp answers NotFound to its admin.

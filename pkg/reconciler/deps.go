@@ -50,7 +50,7 @@ type Settings struct {
 	Clock clock.PassiveClock
 	// RequestClock dates requests for deletion; it runs no slower than kcp's clock.
 	RequestClock clock.PassiveClock
-	// RightsClock is the time by which rights end: kcp's, by its latest answers.
+	// RightsClock is the time by which rights, sessions and tokens of bots end: kcp's, by its latest answers.
 	RightsClock clock.PassiveClock
 	// Graces are the times during which something soft-deleted can be undeleted.
 	tenancy.Graces

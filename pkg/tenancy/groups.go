@@ -34,7 +34,7 @@ const (
 	// MinGroupMaxAge is the lowest --group-max-age.
 	MinGroupMaxAge = time.Minute
 	// issuerAhead is how far the clock of an identity provider may be ahead of kcp's. Its times order its credentials, so
-	// that an older one never counts as newer while kcp's clock is behind.
+	// that an older one never counts as newer while kcp's clock is behind. Groups count for so much longer then.
 	issuerAhead = 5 * time.Minute
 	// CauseGroupMapped is the cause of a refusal of a mapping of a group that has another role there.
 	CauseGroupMapped = "GroupMapped"
@@ -179,7 +179,7 @@ func CheckMapper(u *v1alpha1.User, group string, until *metav1.Time) error {
 	if until == nil || !hasGroup(u.Spec.Groups, HashGroup(group)) {
 		return nil
 	}
-	message := "your right to do this ends at " + ExpiryText(until) + "; a group that you are in would give you what lasts longer: ask another admin"
+	message := "your right to do this is not for good, and a group that you are in would give you what lasts longer: ask another admin"
 	return errs.New(errs.Forbidden, message, errs.Cause{Type: CauseOwnRight, Field: "group", Message: message})
 }
 

@@ -361,7 +361,8 @@ func TestEdit_nobodyProlongsTheirOwnRight(t *testing.T) {
 	admin.Spec.ExpiresAt = endIn(time.Hour)
 	other := tenancy.NewMembership("alice", "", v1alpha1.RoleAdmin)
 	ending := tenancy.Ending{
-		User: "bob", By: "bob", Expiry: &tenancy.Expiry{At: endIn(2 * time.Hour)}, Author: tenancy.Standing{ByHand: endIn(time.Hour)}, At: metav1.NewMicroTime(partsNow),
+		User: "bob", By: "bob", Expiry: &tenancy.Expiry{At: endIn(2 * time.Hour)}, Author: tenancy.Standing{ByHand: endIn(time.Hour)},
+		At: metav1.NewMicroTime(partsNow),
 	}
 	active := func(string) bool { return true }
 	_, err = tenancy.DecideEnding(o, []*v1alpha1.Membership{admin, other}, ending, active, nil)

@@ -114,7 +114,8 @@ const (
 	tokenOf = "{metadata: {name: ci}, spec: {boundObjectRef: {kind: Secret, name: %s}}}"
 	webhook = "{metadata: {name: c}, spec: {conversion: {strategy: Webhook}}}"
 	// unserved hides what is stored from the meter.
-	unserved = "{metadata: {name: c}, spec: {versions: [{name: v1, served: false, storage: true}]}}"
+	unserved       = "{metadata: {name: c}, spec: {versions: [{name: v1, served: false, storage: true}]}}"
+	unservedSchema = "{metadata: {name: c}, spec: {group: x.example.com, versions: [{name: v1, served: false, storage: true}]}}"
 )
 
 func ruled(yaml string) string { return "{metadata: {name: r}, rules: [" + yaml + "]}" }
@@ -192,7 +193,7 @@ func TestPolicy_refusesTenantsWhatIsNotTheirs(t *testing.T) {
 		"a schema with a conversion webhook":     {write{resource: schemas, new: webhook}, "conversion webhooks"},
 		"a definition that nothing serves":       {write{resource: crds, new: unserved}, "at least one version"},
 		"a definition that ceases to be served":  {write{resource: crds, old: plain, new: unserved}, "at least one version"},
-		"a schema that nothing serves":           {write{resource: schemas, new: strings.Replace(unserved, "spec: {", "spec: {group: x.example.com, ", 1)}, "at least one version"},
+		"a schema that nothing serves":           {write{resource: schemas, new: unservedSchema}, "at least one version"},
 		"a schema in the group of RBAC":          {write{resource: schemas, new: grouped("rbac.authorization.k8s.io")}, "belongs to kcp"},
 		"a schema in the core group":             {write{resource: schemas, new: grouped("")}, "belongs to kcp"},
 		"a schema without a group":               {write{resource: schemas, new: plain}, "belongs to kcp"},
@@ -272,7 +273,7 @@ func TestPolicy_letsTenantsDoTheirWork(t *testing.T) {
 		"a Secret":                                  {resource: secrets, old: plain, new: "{metadata: {name: mine}, type: Opaque}"},
 		"a token that never expires removed":        {resource: secrets, old: token},
 		"a definition":                              {resource: crds, new: "{metadata: {name: c}, spec: {conversion: {strategy: None}}}"},
-		"a definition with an old version":          {resource: crds, new: "{metadata: {name: c}, spec: {versions: [{name: v1, served: false}, {name: v2, served: true}]}}"},
+		"a definition with an old version":          {resource: crds, new: "{spec: {versions: [{name: v1, served: false}, {name: v2, served: true}]}}"},
 		"a definition that nothing serves removed":  {resource: crds, old: unserved},
 		"a definition with a webhook removed":       {resource: crds, old: webhook},
 		"a schema":                                  {resource: schemas, new: grouped("x.example.com")},

@@ -158,7 +158,7 @@ func policyRules() []policyRule {
 			kinds:   []string{kindDefinitions, kindSchemas},
 		},
 		{
-			// kcp names resources that it does not serve nowhere: the meter would not find what is stored of them.
+			// kcp lists no resource without a served version, so the meter would not count its objects.
 			message: "a definition here serves at least one version; delete the definition if nobody is to use it",
 			allowed: "object == null || !has(object.spec) || !has(object.spec.versions) || object.spec.versions.exists(v, v.?served.orValue(false))",
 			kinds:   []string{kindDefinitions, kindSchemas},

@@ -170,7 +170,7 @@ func (s *Server) Run(ctx context.Context) error {
 		stopKeeper()
 		keeping.Wait()
 	}()
-	runsAlready(completed, s.options.EtcdClientPort)
+	useRunningEtcd(completed, s.options.EtcdClientPort)
 	config, err := server.NewConfig(ctx, *completed)
 	if err != nil {
 		return fmt.Errorf("configure kcp: %w", err)

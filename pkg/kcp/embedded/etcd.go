@@ -42,9 +42,9 @@ func configureEtcd(o etcdoptions.CompletedOptions, watchCache bool, now time.Tim
 	return embeddedetcd.NewServer(config.Complete()), nil
 }
 
-// runsAlready changes the options of kcp to those of a kcp with an etcd that runs on a port. A kcp with an etcd of its own
-// replaces the certificates.
-func runsAlready(o *serveroptions.CompletedOptions, port int) {
+// useRunningEtcd changes the options of kcp to those of a kcp with an etcd that runs on a port. A kcp with an etcd of its
+// own replaces the certificates.
+func useRunningEtcd(o *serveroptions.CompletedOptions, port int) {
 	o.EmbeddedEtcd.Enabled = false
 	for _, client := range []*genericoptions.EtcdOptions{o.GenericControlPlane.Etcd, o.Cache.Server.Etcd} {
 		client.StorageConfig.Transport.ServerList = []string{etcdURL(port).String()}
