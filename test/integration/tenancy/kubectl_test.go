@@ -20,6 +20,10 @@ func TestKubectl_meetsNoLimit(t *testing.T) {
 	t.Parallel()
 	hub := framework.StartHub(t, kcp, framework.NewRoot())
 	cluster := hub.CreateWorkspace(t, "alice", hub.CreateOrg(t, "alice", "ACME"), "Shop").Text("clusterID")
+	// kubectl repeats ten times what waits for the admission policy of a new Workspace. A busy machine takes longer.
+	hub.Do(t, call{As: "alice", Method: http.MethodPost, Path: "/clusters/" + cluster + "/apis/rbac.authorization.k8s.io/v1/clusterroles", Body: map[string]any{
+		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": map[string]any{"name": "first"},
+	}}, http.StatusCreated)
 	dir := t.TempDir()
 	manifest := func(name string, items []any) string {
 		raw, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
