@@ -61,45 +61,41 @@ func TestDecideEnding_appliesO9(t *testing.T) {
 		code     errs.Code
 		cause    string
 	}{
-		"a member is removed":                          {held: team, ending: tenancy.Ending{By: "alice", User: "bob"}, want: changes{change("bob", "", false)}},
-		"a member leaves":                              {held: team, ending: tenancy.Ending{By: "bob", User: "bob"}, want: changes{change("bob", "", false)}},
-		"one of two admins leaves":                     {held: two, ending: tenancy.Ending{By: "alice", User: "alice"}, want: changes{change("alice", "", false)}},
-		"one of two admins steps back":                 {held: two, ending: tenancy.Ending{By: "alice", User: "alice", Role: member}, want: changes{change("alice", member, false)}},
-		"an admin is demoted by the other":             {held: two, ending: tenancy.Ending{By: "alice", User: "bob", Role: member}, want: changes{change("bob", member, false)}},
-		"an admin is removed by the other":             {held: two, ending: tenancy.Ending{By: "alice", User: "bob"}, want: changes{change("bob", "", false)}},
-		"the only admin leaves":                        {held: team, ending: tenancy.Ending{By: "alice", User: "alice"}, code: errs.Conflict, cause: tenancy.CauseSoleAdmin},
-		"the only admin leaves with all they have":     {held: team, ending: tenancy.Ending{By: "alice", User: "alice", Cascade: true}, code: errs.Conflict, cause: tenancy.CauseSoleAdmin},
-		"the only admin, in workspaces, leaves":        {held: append(slices.Clone(team), in("alice", "w", admin)), ending: tenancy.Ending{By: "alice", User: "alice"}, code: errs.Conflict, cause: tenancy.CauseSoleAdmin},
-		"the only admin steps back":                    {held: team, ending: tenancy.Ending{By: "alice", User: "alice", Role: member}, code: errs.Conflict, cause: tenancy.CauseSoleAdmin},
-		"the other admin is not active":                {held: two, ending: tenancy.Ending{By: "alice", User: "alice"}, inactive: "bob", code: errs.Conflict, cause: tenancy.CauseSoleAdmin},
-		"the other admin is not active, stepping back": {held: two, ending: tenancy.Ending{By: "alice", User: "alice", Role: member}, inactive: "bob", code: errs.Conflict, cause: tenancy.CauseSoleAdmin},
-		"the inactive one is removed":                  {held: two, ending: tenancy.Ending{By: "alice", User: "bob"}, inactive: "bob", want: changes{change("bob", "", false)}},
-		"an admin of a workspace is none of the Org":   {held: append(slices.Clone(team), in("carol", "w", admin)), ending: tenancy.Ending{By: "alice", User: "alice"}, code: errs.Conflict, cause: tenancy.CauseSoleAdmin},
-		"the other admin is being removed":             {held: two, pending: changes{change("bob", "", false)}, ending: tenancy.Ending{By: "alice", User: "alice"}, code: errs.Conflict, cause: tenancy.CauseSoleAdmin},
-		"the other admin is being demoted":             {held: two, pending: changes{change("bob", member, false)}, ending: tenancy.Ending{By: "alice", User: "alice", Role: member}, code: errs.Conflict, cause: tenancy.CauseSoleAdmin},
-		"by one who is being demoted":                  {held: two, pending: changes{change("bob", member, false)}, ending: tenancy.Ending{By: "bob", User: "alice", Role: member}, code: errs.Forbidden},
-		"by one who is being removed":                  {held: two, pending: changes{change("bob", "", false)}, ending: tenancy.Ending{By: "bob", User: "alice"}, code: errs.Forbidden},
-		"by one who was demoted":                       {held: team, ending: tenancy.Ending{By: "bob", User: "alice"}, code: errs.Forbidden},
-		"by one who was removed":                       {held: team, ending: tenancy.Ending{By: "carol", User: "bob"}, code: errs.Forbidden},
-		"by one who was deleted":                       {held: two, ending: tenancy.Ending{By: "bob", User: "alice"}, inactive: "bob", code: errs.Forbidden},
-		"by an admin of a workspace":                   {held: working, ending: tenancy.Ending{By: "bob", User: "alice"}, code: errs.Forbidden},
-		"of nobody":                                    {held: team, ending: tenancy.Ending{By: "alice", User: "carol"}, code: errs.NotFound},
-		"of one who is in a workspace alone":           {held: working, ending: tenancy.Ending{By: "alice", User: "carol", Cascade: true}, code: errs.NotFound},
-		"one who left leaves":                          {held: team, ending: tenancy.Ending{By: "carol", User: "carol"}, code: errs.NotFound},
-		"still in workspaces":                          {held: working, ending: tenancy.Ending{By: "alice", User: "bob"}, code: errs.Conflict, cause: tenancy.CauseWorkspaceMembership},
-		"leaves while still in workspaces":             {held: working, ending: tenancy.Ending{By: "bob", User: "bob"}, code: errs.Conflict, cause: tenancy.CauseWorkspaceMembership},
-		"with a cascade":                               {held: working, ending: tenancy.Ending{By: "alice", User: "bob", Cascade: true}, want: changes{change("bob", "", true)}},
-		"leaves with a cascade":                        {held: working, ending: tenancy.Ending{By: "bob", User: "bob", Cascade: true}, want: changes{change("bob", "", true)}},
-		"a cascade with nothing to take along":         {held: team, ending: tenancy.Ending{By: "alice", User: "bob", Cascade: true}, want: changes{change("bob", "", true)}},
-		"a demotion leaves workspaces alone":           {held: append(slices.Clone(two), in("bob", "w", admin)), ending: tenancy.Ending{By: "alice", User: "bob", Role: member}, want: changes{change("bob", member, false)}},
-		"a member is demoted":                          {held: team, ending: tenancy.Ending{By: "alice", User: "bob", Role: member}},
-		"beside somebody else's":                       {held: append(slices.Clone(two), in("carol", "", member)), pending: changes{change("carol", "", true)}, ending: tenancy.Ending{By: "alice", User: "bob"}, want: changes{change("carol", "", true), change("bob", "", false)}},
-		"the same again":                               {held: two, pending: changes{change("bob", member, false)}, ending: tenancy.Ending{By: "alice", User: "bob", Role: member}},
-		"the same removal again":                       {held: team, pending: changes{change("bob", "", true)}, ending: tenancy.Ending{By: "alice", User: "bob"}},
-		"a cascade again, after an addition": {
-			held: team, pending: append(changes{change("bob", "", true)}, v1alpha1.MembershipChange{User: "bob", Workspace: "w", Role: member, By: "alice"}),
-			ending: tenancy.Ending{By: "alice", User: "bob", Cascade: true}, want: changes{change("bob", "", true)},
-		},
+		"a member is removed":                             {held: team, ending: tenancy.Ending{By: "alice", User: "bob"}, want: changes{change("bob", "", false)}},
+		"a member leaves":                                 {held: team, ending: tenancy.Ending{By: "bob", User: "bob"}, want: changes{change("bob", "", false)}},
+		"one of two admins leaves":                        {held: two, ending: tenancy.Ending{By: "alice", User: "alice"}, want: changes{change("alice", "", false)}},
+		"one of two admins steps back":                    {held: two, ending: tenancy.Ending{By: "alice", User: "alice", Role: member}, want: changes{change("alice", member, false)}},
+		"an admin is demoted by the other":                {held: two, ending: tenancy.Ending{By: "alice", User: "bob", Role: member}, want: changes{change("bob", member, false)}},
+		"an admin is removed by the other":                {held: two, ending: tenancy.Ending{By: "alice", User: "bob"}, want: changes{change("bob", "", false)}},
+		"the only admin leaves":                           {held: team, ending: tenancy.Ending{By: "alice", User: "alice"}, code: errs.Conflict, cause: tenancy.CauseSoleAdmin},
+		"the only admin leaves with all they have":        {held: team, ending: tenancy.Ending{By: "alice", User: "alice", Cascade: true}, code: errs.Conflict, cause: tenancy.CauseSoleAdmin},
+		"the only admin, in workspaces, leaves":           {held: append(slices.Clone(team), in("alice", "w", admin)), ending: tenancy.Ending{By: "alice", User: "alice"}, code: errs.Conflict, cause: tenancy.CauseSoleAdmin},
+		"the only admin steps back":                       {held: team, ending: tenancy.Ending{By: "alice", User: "alice", Role: member}, code: errs.Conflict, cause: tenancy.CauseSoleAdmin},
+		"the other admin is not active":                   {held: two, ending: tenancy.Ending{By: "alice", User: "alice"}, inactive: "bob", code: errs.Conflict, cause: tenancy.CauseSoleAdmin},
+		"the other admin is not active, stepping back":    {held: two, ending: tenancy.Ending{By: "alice", User: "alice", Role: member}, inactive: "bob", code: errs.Conflict, cause: tenancy.CauseSoleAdmin},
+		"the inactive one is removed":                     {held: two, ending: tenancy.Ending{By: "alice", User: "bob"}, inactive: "bob", want: changes{change("bob", "", false)}},
+		"an admin of a workspace is none of the Org":      {held: append(slices.Clone(team), in("carol", "w", admin)), ending: tenancy.Ending{By: "alice", User: "alice"}, code: errs.Conflict, cause: tenancy.CauseSoleAdmin},
+		"the other admin is being removed":                {held: two, pending: changes{change("bob", "", false)}, ending: tenancy.Ending{By: "alice", User: "alice"}, code: errs.Conflict, cause: tenancy.CauseSoleAdmin},
+		"the other admin is being demoted":                {held: two, pending: changes{change("bob", member, false)}, ending: tenancy.Ending{By: "alice", User: "alice", Role: member}, code: errs.Conflict, cause: tenancy.CauseSoleAdmin},
+		"by one who is being demoted":                     {held: two, pending: changes{change("bob", member, false)}, ending: tenancy.Ending{By: "bob", User: "alice", Role: member}, code: errs.Forbidden},
+		"by one who is being removed":                     {held: two, pending: changes{change("bob", "", false)}, ending: tenancy.Ending{By: "bob", User: "alice"}, code: errs.Forbidden},
+		"by one who was demoted":                          {held: team, ending: tenancy.Ending{By: "bob", User: "alice"}, code: errs.Forbidden},
+		"by one who was removed":                          {held: team, ending: tenancy.Ending{By: "carol", User: "bob"}, code: errs.Forbidden},
+		"by one who was deleted":                          {held: two, ending: tenancy.Ending{By: "bob", User: "alice"}, inactive: "bob", code: errs.Forbidden},
+		"by an admin of a workspace":                      {held: working, ending: tenancy.Ending{By: "bob", User: "alice"}, code: errs.Forbidden},
+		"of nobody":                                       {held: team, ending: tenancy.Ending{By: "alice", User: "carol"}, code: errs.NotFound},
+		"of one who is in a workspace alone":              {held: working, ending: tenancy.Ending{By: "alice", User: "carol", Cascade: true}, code: errs.NotFound},
+		"one who left leaves":                             {held: team, ending: tenancy.Ending{By: "carol", User: "carol"}, code: errs.NotFound},
+		"still in workspaces":                             {held: working, ending: tenancy.Ending{By: "alice", User: "bob"}, code: errs.Conflict, cause: tenancy.CauseWorkspaceMembership},
+		"leaves while still in workspaces":                {held: working, ending: tenancy.Ending{By: "bob", User: "bob"}, code: errs.Conflict, cause: tenancy.CauseWorkspaceMembership},
+		"with a cascade":                                  {held: working, ending: tenancy.Ending{By: "alice", User: "bob", Cascade: true}, want: changes{change("bob", "", true)}},
+		"leaves with a cascade":                           {held: working, ending: tenancy.Ending{By: "bob", User: "bob", Cascade: true}, want: changes{change("bob", "", true)}},
+		"a cascade with nothing to take along":            {held: team, ending: tenancy.Ending{By: "alice", User: "bob", Cascade: true}, want: changes{change("bob", "", true)}},
+		"a demotion leaves workspaces alone":              {held: append(slices.Clone(two), in("bob", "w", admin)), ending: tenancy.Ending{By: "alice", User: "bob", Role: member}, want: changes{change("bob", member, false)}},
+		"a member is demoted":                             {held: team, ending: tenancy.Ending{By: "alice", User: "bob", Role: member}},
+		"beside somebody else's":                          {held: append(slices.Clone(two), in("carol", "", member)), pending: changes{change("carol", "", true)}, ending: tenancy.Ending{By: "alice", User: "bob"}, want: changes{change("carol", "", true), change("bob", "", false)}},
+		"the same again":                                  {held: two, pending: changes{change("bob", member, false)}, ending: tenancy.Ending{By: "alice", User: "bob", Role: member}},
+		"the same removal again":                          {held: team, pending: changes{change("bob", "", true)}, ending: tenancy.Ending{By: "alice", User: "bob"}},
 		"removed while being demoted":                     {held: two, pending: changes{change("bob", member, false)}, ending: tenancy.Ending{By: "alice", User: "bob"}, want: changes{change("bob", "", false)}},
 		"leaves while being demoted":                      {held: two, pending: changes{change("bob", member, false)}, ending: tenancy.Ending{By: "bob", User: "bob"}, want: changes{change("bob", "", false)}},
 		"demoted while being removed":                     {held: two, pending: changes{change("bob", "", false)}, ending: tenancy.Ending{By: "alice", User: "bob", Role: member}, code: errs.Conflict},
@@ -137,6 +133,25 @@ func TestDecideEnding_appliesO9(t *testing.T) {
 			require.Equal(t, c.cause, e.Causes[0].Type)
 		})
 	}
+}
+
+// What was added between two removals by cascade is not carried out after the first.
+func TestDecideEnding_aSecondCascadeDropsWhatCameBetween(t *testing.T) {
+	t.Parallel()
+	o := tenancy.NewOrganization("o", "O", "alice")
+	removal := change("bob", "", true)
+	removal.By = "alice"
+	o.Spec.MembershipChanges = []v1alpha1.MembershipChange{removal, {User: "bob", Workspace: "w", Role: member, By: "alice"}}
+	held := []v1alpha1.Membership{in("alice", "", admin), in("bob", "", member)}
+	again := tenancy.Ending{By: "alice", User: "bob", Cascade: true, At: at}
+	active, named := func(string) bool { return true }, func(string) string { return "" }
+	got, err := tenancy.DecideEnding(o, pointers(held), again, active, named)
+	require.NoError(t, err)
+	require.Equal(t, []v1alpha1.MembershipChange{removal}, got)
+	o.Spec.MembershipChanges = got
+	got, err = tenancy.DecideEnding(o, pointers(held), again, active, named)
+	require.NoError(t, err)
+	require.Nil(t, got, "nothing is left to change")
 }
 
 func TestDecideEnding_listsWorkspacesInOrder(t *testing.T) {
