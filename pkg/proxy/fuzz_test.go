@@ -121,7 +121,7 @@ func FuzzOutboundHeaders(f *testing.F) {
 		"Connection", "Origin", "Sec-Websocket-Extensions", "Sec-Websocket-Key", "Sec-Websocket-Protocol", "Sec-Websocket-Version", "Upgrade", "X-Stream-Protocol-Version",
 	}
 	f.Fuzz(func(t *testing.T, block string) {
-		r := parsed("GET /clusters/aaaa/api HTTP/1.1\r\nHost: hub\r\nAuthorization: Bearer alice" + tokenSuffix + "\r\n" + block + "\r\n\r\n")
+		r := parsed("GET " + execOfPod + " HTTP/1.1\r\nHost: hub\r\nAuthorization: Bearer alice" + tokenSuffix + "\r\n" + block + "\r\n\r\n")
 		if r == nil {
 			return
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
+	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/faroshq/kedge-hub/pkg/errs"
 )
@@ -52,11 +53,16 @@ func upgrades(h http.Header) bool {
 	return httpguts.HeaderValuesContainsToken(h["Connection"], "Upgrade") && h.Get("Upgrade") != ""
 }
 
-// checkHeaders refuses a second token, and an upgrade to a protocol that carries further
-// requests, which no gate would see.
-func checkHeaders(h http.Header, token string) error {
-	if upgrades(h) && (len(h["Upgrade"]) != 1 || !streamProtocol(h.Get("Upgrade"))) {
+// checkHeaders refuses a second token, an upgrade to a protocol that carries further
+// requests, which no gate would see, and one of a request that no limit of streams counts.
+func checkHeaders(r *http.Request, info *request.RequestInfo, token string) error {
+	h := r.Header
+	switch {
+	case !upgrades(h):
+	case len(h["Upgrade"]) != 1 || !streamProtocol(h.Get("Upgrade")):
 		return errs.InvalidField("header:Upgrade", "only websocket and SPDY/3.1 are served")
+	case !streaming(r, info):
+		return errs.InvalidField("header:Upgrade", "only watches, followed logs, exec, attach, portforward and proxy can be upgraded")
 	}
 	for _, line := range h["Sec-Websocket-Protocol"] {
 		for protocol := range strings.SplitSeq(line, ",") {

@@ -89,7 +89,7 @@ func TestHeaders_aSecondIdentityIsRefused(t *testing.T) {
 			t.Parallel()
 			for _, extra := range [][]string{nil, upgrade} {
 				rec := &recorder{}
-				w := newHub(t, kcpURL, rec).do(request(http.MethodGet, "/clusters/aaaa/api", "alice", append(extra, tc.header...)...))
+				w := newHub(t, kcpURL, rec).do(request(http.MethodGet, execOfPod, "alice", append(extra, tc.header...)...))
 				require.Equal(t, tc.code, w.Code, w.Body)
 				require.NotContains(t, w.Body.String(), tokenSuffix)
 				if tc.code != http.StatusOK {
@@ -100,6 +100,28 @@ func TestHeaders_aSecondIdentityIsRefused(t *testing.T) {
 				require.Equal(t, []string{"Bearer alice" + tokenSuffix}, rec.requests[0].Header["Authorization"])
 			}
 		})
+	}
+}
+
+// execOfPod is a request that can be upgraded.
+const execOfPod = "/clusters/aaaa/api/v1/namespaces/a/pods/b/exec"
+
+// A tenant who adds two headers to lists and writes took them out of the limits of requests in flight, of their bytes
+// and of the turn of each object, and had no deadline.
+func TestUpgrade_takesNoRequestOutOfTheLimits(t *testing.T) {
+	t.Parallel()
+	for _, target := range []string{
+		"/clusters/aaaa/api/v1/configmaps", "/clusters/aaaa/api/v1/namespaces/a/configmaps/b", "/clusters/aaaa/api",
+		"/clusters/aaaa/api/v1/namespaces/a/configmaps?watch=false", "/clusters/aaaa/apis/exec/v1/exec",
+		"/clusters/aaaa/api/v1/namespaces/a/pods/b/log", "/clusters/aaaa/api/v1/namespaces/exec",
+	} {
+		for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodDelete} {
+			rec := &recorder{}
+			w := newHub(t, kcpURL, rec).do(request(method, target, "alice", "Connection", "Upgrade", "Upgrade", "websocket"))
+			require.Equal(t, http.StatusBadRequest, w.Code, "%s %s", method, target)
+			require.Contains(t, w.Body.String(), "header:Upgrade")
+			require.Empty(t, rec.requests)
+		}
 	}
 }
 
@@ -122,7 +144,7 @@ func TestUpgrade_toOtherThanStreamsIsRefused(t *testing.T) {
 			t.Parallel()
 			rec := &recorder{}
 			h := newHub(t, kcpURL, rec)
-			w := h.do(request(http.MethodGet, "/clusters/aaaa/api", "alice", append(tc.header,
+			w := h.do(request(http.MethodGet, execOfPod, "alice", append(tc.header,
 				"X-Stream-Protocol-Version", "v4.channel.k8s.io", "Origin", "https://console.test")...))
 			require.Equal(t, tc.code, w.Code, w.Body)
 			if tc.code != http.StatusOK {
@@ -172,7 +194,7 @@ func TestHeaders_kcpDoesNotSpeakForTheHub(t *testing.T) {
 		}
 		w.WriteHeader(http.StatusTeapot)
 	})
-	w := newHub(t, server.URL, transport).do(request(http.MethodGet, "/clusters/aaaa/api", "alice"))
+	w := newHub(t, server.URL, transport).do(request(http.MethodGet, execOfPod, "alice"))
 	require.Equal(t, http.StatusTeapot, w.Code)
 	require.Equal(t, []string{requestID}, w.Header()["X-Request-Id"])
 	require.Empty(t, w.Header()["Set-Cookie"])

@@ -160,7 +160,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := checkHeaders(r.Header, token); err != nil {
+	if err := checkHeaders(r, info, token); err != nil {
 		return err
 	}
 	caller := p.config.Caller(r)

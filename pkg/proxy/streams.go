@@ -228,7 +228,17 @@ func Streaming(r *http.Request) bool {
 // streaming reports whether kcp may keep the answer to a request open: a watch, a followed
 // log or an upgrade.
 func streaming(r *http.Request, info *request.RequestInfo) bool {
-	return upgrades(r.Header) || info.Verb == "watch" || info.Subresource == "log" && follows(r.URL)
+	return info.Verb == "watch" || info.Subresource == "log" && follows(r.URL) || connects(info) && upgrades(r.Header)
+}
+
+// connects reports whether a request is for a connection that goes on after its answer. Every other one is counted as
+// what its path and verb say: a header of the client does not choose the limit.
+func connects(info *request.RequestInfo) bool {
+	switch info.Subresource {
+	case "exec", "attach", "portforward", "proxy":
+		return true
+	}
+	return false
 }
 
 // follows reports whether a query has follow=true. Kubernetes takes every value but
