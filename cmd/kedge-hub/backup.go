@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/faroshq/kedge-hub/pkg/server"
 )
@@ -11,6 +12,7 @@ import (
 // backupCommand saves the state of a running hub.
 func backupCommand(options *server.Options) *cobra.Command {
 	backup := server.BackupOptions{}
+	var rate string
 	cmd := &cobra.Command{
 		Use:   "backup FILE|FOLDER|-",
 		Short: "Save the state of the running hub with its embedded kcp",
@@ -18,7 +20,8 @@ func backupCommand(options *server.Options) *cobra.Command {
 embedded etcd, the certificates and keys in the data folder, the records
 database where it is in the data folder, and a manifest, and writes them to a
 file that only you can read. The hub goes on serving: this command runs with a
-lower priority (nice 10).
+lower priority (nice 10) and takes --rate bytes a second, so 1 GiB takes two
+minutes. Where nobody is served, --rate 0 takes a third of that.
 
 The file gets its name when it is whole and on the disk. In a folder its name
 has the time in UTC, and --keep removes the oldest files with such names. With -
@@ -43,6 +46,10 @@ it with age (https://age-encryption.org) for one who has the private key.`,
 			if backup.Keep < 0 || cmd.Flags().Changed("keep") && backup.Keep == 0 {
 				return fmt.Errorf("--keep: must be 1 or more\n%w", errUsage)
 			}
+			size, err := resource.ParseQuantity(rate)
+			if backup.Rate = size.Value(); err != nil || backup.Rate != 0 && backup.Rate < 1<<20 {
+				return fmt.Errorf("--rate: %q is no size of 1Mi or more, such as 8Mi, and not 0\n%w", rate, errUsage)
+			}
 			backup.To = args[0]
 			// The hub and its kcp, which serve people meanwhile, come first.
 			lowerPriority()
@@ -51,6 +58,7 @@ it with age (https://age-encryption.org) for one who has the private key.`,
 	}
 	addFlags(cmd, options)
 	cmd.Flags().IntVar(&backup.Keep, "keep", 0, "Number of backups that stay in FOLDER, the newest by their names. By default all stay.")
+	cmd.Flags().StringVar(&rate, "rate", "8Mi", "Bytes that are taken from the hub in a second, before compression. 0 means as many as it sends.")
 	cmd.Flags().StringArrayVar(&backup.EncryptTo, "encrypt-to", nil, "Public key of age to encrypt for. Can be given several times.")
 	return cmd
 }

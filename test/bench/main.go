@@ -63,7 +63,8 @@
 //	10 sign-ups at once, with 2 spares instead of none    p50 18 s, 0.80; the last 0.81 (≤ 1)
 //	50 creates of a Workspace at once, likewise           p50 41 s, 0.96; the last 0.93 (≤ 1)
 //	a spare Organization with its Workspace, idle         30 MiB of the process, 0.07 % of a core
-//	p99 beside a backup of 1.2 GiB, which takes 50 s      GET ORG 1.5, proxied GET 1.6, removal 1.3 (≤ 1.2)
+//	p99 beside a backup of 1.2 GiB, which takes 198 s     GET ORG 1.1, proxied GET 1.3, removal 1.1 (≤ 1.2)
+//	the same without a bound of its rate, in 54 s         GET ORG 1.7, proxied GET 1.9, removal 1.4
 //
 // With the arguments "trips" and a source tree it builds a hub from that tree and prints what
 // requests make it enter and send to kcp, on average, until it is quiet. Commit 0f4487c, which is
