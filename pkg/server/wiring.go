@@ -168,7 +168,7 @@ func (a *assembly) bootstrap(starting, below context.Context) (err error) {
 		return err
 	}
 	a.clock = a.clients.Transport().Clock(c.Clock)
-	if a.shardAdmin, a.sharded, err = connect.ShardAdminClients(below, c.KCP(), a.clients, a.admin.Host); err != nil {
+	if a.shardAdmin, a.sharded, err = connect.ShardAdminClients(below, c.KCP(), a.clients); err != nil {
 		return err
 	}
 	if a.names, err = connect.Usernames(starting, a.clients, a.shardAdmin); err != nil {
