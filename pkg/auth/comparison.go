@@ -12,9 +12,9 @@ import (
 
 	"golang.org/x/sync/singleflight"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/lru"
 
 	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/recent"
 )
 
 const (
@@ -50,9 +50,9 @@ type Comparison struct {
 	clock clock.PassiveClock
 
 	flight singleflight.Group
-	// answers are those of kcp, without the matches of issuers other than the token file: answer
-	// values by Identity.Credential.
-	answers *lru.Cache
+	// answers are those of kcp, without the matches of issuers other than the token file, by
+	// Identity.Credential.
+	answers *recent.Cache[string, answer]
 
 	mu sync.Mutex
 	// issuers has nil for an issuer with a match, and otherwise the error. The token file is not in
@@ -80,7 +80,10 @@ type problem struct {
 // NewComparison returns a Comparison in front of next. known reports whether the token file still
 // gives an identity to its token: Err is silent about one that it does not.
 func NewComparison(next Authenticator, ask KCPUser, known func(*Identity) bool, k clock.PassiveClock) *Comparison {
-	return &Comparison{next: next, ask: ask, known: known, clock: k, answers: lru.New(maxAnswers), issuers: map[string]error{}, static: map[string]problem{}}
+	return &Comparison{
+		next: next, ask: ask, known: known, clock: k, answers: recent.New[string, answer](maxAnswers),
+		issuers: map[string]error{}, static: map[string]problem{},
+	}
 }
 
 // Authenticate implements Authenticator.
@@ -90,7 +93,7 @@ func (c *Comparison) Authenticate(ctx context.Context, token string) (*Identity,
 		return id, ok, err
 	}
 	if held, ok := c.answers.Get(id.Credential); ok {
-		switch held := held.(answer); {
+		switch {
 		case held.of == id:
 			return id, true, nil
 		case held.of == nil && c.clock.Since(held.at) < askAgain:
@@ -146,7 +149,7 @@ func (c *Comparison) compare(ctx context.Context, token string, id *Identity) er
 			c.set(id, fmt.Errorf("kcp gives %q the groups %q, which the hub does not know: give kcp %s", id.Username, added, flagsOfKCP(id.Issuer)))
 			return c.remember(id, errMismatch())
 		}
-		c.answers.Add(id.Credential, answer{of: id})
+		c.answers.Put(id.Credential, answer{of: id})
 	}
 	c.set(id, nil)
 	return nil
@@ -161,7 +164,7 @@ func added(kcp, hub []string) []string {
 
 // remember keeps what a credential gets, so that it does not cost a request to kcp each time.
 func (c *Comparison) remember(id *Identity, err error) error {
-	c.answers.Add(id.Credential, answer{at: c.clock.Now(), err: err})
+	c.answers.Put(id.Credential, answer{at: c.clock.Now(), err: err})
 	return err
 }
 

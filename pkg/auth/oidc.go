@@ -2,7 +2,6 @@ package auth
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"slices"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/lru"
 
 	"github.com/faroshq/kedge-hub/pkg/errs"
 )
@@ -21,8 +19,6 @@ const (
 	// maxToken is the maximum length of an ID token, in bytes. It is checked before the token
 	// is parsed.
 	maxToken = 16 << 10
-	// maxVerdicts is the maximum number of tokens whose verdict is cached.
-	maxVerdicts = 4096
 	// leeway is how far the issuer's clock may be ahead.
 	leeway = time.Minute
 	// refreshEvery is how often the discovery document and the keys are fetched, so that a
@@ -71,19 +67,11 @@ type OIDC struct {
 	config OIDCConfig
 	// secret is the secret of the client.
 	secret atomic.Pointer[string]
-	// verdicts are the verified tokens by the hash of the whole token: verdict values.
-	verdicts *lru.Cache
-}
-
-// verdict is a verified token. It holds for the keys of one generation.
-type verdict struct {
-	id         *Identity
-	generation uint64
 }
 
 // NewOIDC returns an authenticator for an issuer. It makes no request; Run does.
 func NewOIDC(config OIDCConfig) (*OIDC, error) {
-	o := &OIDC{config: config, verdicts: lru.New(maxVerdicts)}
+	o := &OIDC{config: config}
 	o.url, o.clock, o.logins = config.IssuerURL, config.Clock, true
 	o.SetClientSecret(config.ClientSecret)
 	o.config.ReservedUsernames = slices.Clone(config.ReservedUsernames)
@@ -108,15 +96,11 @@ func (o *OIDC) Authenticate(ctx context.Context, token string) (*Identity, bool,
 	if !mayBeJWT(token) {
 		return nil, false, nil
 	}
-	key := sha256.Sum256([]byte(token))
-	if cached, ok := o.verdicts.Get(key); ok {
-		// A withdrawn key ends the verdicts of its generation.
-		if v := cached.(verdict); v.generation == o.keys.generation() {
-			if !o.config.Clock.Now().Before(v.id.ExpiresAt) {
-				return nil, false, errExpired()
-			}
-			return v.id, true, nil
+	if id, ok := o.keys.verified(token); ok {
+		if !o.config.Clock.Now().Before(id.ExpiresAt) {
+			return nil, false, errExpired()
 		}
+		return id, true, nil
 	}
 	id, generation, err := o.verify(ctx, token, "", false)
 	switch {
@@ -125,7 +109,7 @@ func (o *OIDC) Authenticate(ctx context.Context, token string) (*Identity, bool,
 	case err != nil:
 		return nil, false, err
 	}
-	o.verdicts.Add(key, verdict{id, generation})
+	o.keys.verdicts.Put(hashOf(token), verdict{id, generation})
 	return id, true, nil
 }
 

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -13,7 +14,8 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/lru"
+
+	"github.com/faroshq/kedge-hub/pkg/recent"
 )
 
 const (
@@ -22,8 +24,9 @@ const (
 	coolDown = 10 * time.Second
 	// waitForKeys is how long a request waits for a fetch.
 	waitForKeys = 5 * time.Second
-	// maxUnknown is the maximum number of tokens with an unknown key ID that are remembered.
-	maxUnknown = 4096
+	// maxTokens is the maximum number of tokens that are remembered as verified, and of those with an
+	// unknown key ID.
+	maxTokens = 4096
 )
 
 // keySet are the public keys of the issuer, in memory.
@@ -41,9 +44,22 @@ type keySet struct {
 	number  uint64
 	// last is the fetch that began last. It is nil before the first one.
 	last *keyFetch
+	// verdicts are the tokens that were verified.
+	verdicts *recent.Cache[tokenHash, verdict]
 	// seen is when a token with an unknown key ID was seen first, by its hash. It is keyed by
 	// token: by key ID, somebody could name a key before the issuer has it.
-	seen *lru.Cache
+	seen *recent.Cache[tokenHash, time.Time]
+}
+
+// tokenHash is the SHA-256 hash of a whole token.
+type tokenHash [sha256.Size]byte
+
+func hashOf(token string) tokenHash { return sha256.Sum256([]byte(token)) }
+
+// verdict is a verified token. It holds for the keys of one generation: a withdrawn key ends it.
+type verdict struct {
+	id         *Identity
+	generation uint64
 }
 
 // signedToken is a token, and what parsing it gave.
@@ -61,7 +77,8 @@ type keyFetch struct {
 }
 
 func newKeySet(k clock.PassiveClock, fetch func(context.Context) ([]jose.JSONWebKey, error), fetches *prometheus.CounterVec) *keySet {
-	return &keySet{clock: k, fetch: fetch, fetches: fetches, seen: lru.New(maxUnknown)}
+	verdicts, seen := recent.New[tokenHash, verdict](maxTokens), recent.New[tokenHash, time.Time](maxTokens)
+	return &keySet{clock: k, fetch: fetch, fetches: fetches, verdicts: verdicts, seen: seen}
 }
 
 // generation changes when the keys change.
@@ -138,7 +155,7 @@ func (s *keySet) find(ctx context.Context, token signedToken, atOnce bool) (stat
 	}
 	s.mu.Lock()
 	now := s.clock.Now()
-	first, f := s.seenFirst(token.full, now), s.last
+	first, f := s.seen.Change(hashOf(token.full), func(first time.Time) time.Time { return cmp.Or(first, now) }), s.last
 	later := f != nil && f.began.After(first)
 	if f == nil || ended(f) && (atOnce || now.Sub(f.began) >= coolDown) {
 		f, later = s.begin(ctx), true
@@ -169,14 +186,11 @@ func (s *keySet) known() ([]jose.JSONWebKey, uint64) {
 	return s.keys, s.number
 }
 
-// seenFirst returns when a token was seen first.
-func (s *keySet) seenFirst(token string, now time.Time) time.Time {
-	hash := sha256.Sum256([]byte(token))
-	if first, ok := s.seen.Get(hash); ok {
-		return first.(time.Time)
-	}
-	s.seen.Add(hash, now)
-	return now
+// verified returns the identity of a token that was verified with these keys. The token may have
+// expired since.
+func (s *keySet) verified(token string) (*Identity, bool) {
+	v, ok := s.verdicts.Get(hashOf(token))
+	return v.id, ok && v.generation == s.generation()
 }
 
 func ended(f *keyFetch) bool {

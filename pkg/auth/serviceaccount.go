@@ -2,7 +2,6 @@ package auth
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/lru"
 
 	"github.com/faroshq/kedge-hub/pkg/errs"
 )
@@ -40,8 +38,6 @@ type ServiceAccountsConfig struct {
 type ServiceAccounts struct {
 	config ServiceAccountsConfig
 	keys   *keySet
-	// verdicts are the verified tokens by the hash of the whole token: verdict values.
-	verdicts *lru.Cache
 }
 
 // NewServiceAccounts returns an authenticator. It makes no request until a token needs a key.
@@ -52,7 +48,7 @@ func NewServiceAccounts(config ServiceAccountsConfig) (*ServiceAccounts, error) 
 	if err := config.Metrics.Register(fetches); err != nil {
 		return nil, err
 	}
-	a := &ServiceAccounts{config: config, verdicts: lru.New(maxVerdicts)}
+	a := &ServiceAccounts{config: config}
 	a.keys = newKeySet(config.KeyClock, func(ctx context.Context) ([]jose.JSONWebKey, error) {
 		raw, failed := config.Keys(ctx)
 		if raw == nil {
@@ -87,14 +83,11 @@ func (a *ServiceAccounts) Authenticate(ctx context.Context, token string) (*Iden
 	if !mayBeJWT(token) {
 		return nil, false, nil
 	}
-	now, hash := a.config.Clock.Now(), sha256.Sum256([]byte(token))
-	if cached, ok := a.verdicts.Get(hash); ok {
-		if v := cached.(verdict); v.generation == a.keys.generation() {
-			if !now.Before(v.id.ExpiresAt) {
-				return nil, false, errBotExpired()
-			}
-			return v.id, true, nil
+	if id, ok := a.keys.verified(token); ok {
+		if !a.config.Clock.Now().Before(id.ExpiresAt) {
+			return nil, false, errBotExpired()
 		}
+		return id, true, nil
 	}
 	c, err := parseClaims(token)
 	if err != nil {
@@ -127,7 +120,7 @@ func (a *ServiceAccounts) Authenticate(ctx context.Context, token string) (*Iden
 		return nil, false, errs.Wrap(errs.Unauthenticated, err, "the token is not valid")
 	}
 	id.Credential = JWTCredential(token)
-	a.verdicts.Add(hash, verdict{id, generation})
+	a.keys.verdicts.Put(hashOf(token), verdict{id, generation})
 	return id, true, nil
 }
 

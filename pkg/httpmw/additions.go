@@ -3,7 +3,7 @@ package httpmw
 import (
 	"net/http"
 
-	"k8s.io/utils/lru"
+	"github.com/faroshq/kedge-hub/pkg/recent"
 )
 
 // addition is a person whom a caller adds.
@@ -14,7 +14,7 @@ type addition struct{ caller, person string }
 // returns an error for a person who is one too many; it takes a request that Authenticate admitted.
 func (l *Limits) Additions(limit string, perHour int) func(r *http.Request, person string) error {
 	// The number of additions that are remembered is bounded like the number of callers.
-	b, known := l.buckets(limit, float64(perHour)/3600), lru.New(maxLimited)
+	b, known := l.buckets(limit, float64(perHour)/3600), recent.New[addition, struct{}](maxLimited)
 	b.burst = perHour
 	return func(r *http.Request, person string) error {
 		added := addition{CallerOf(r).Key(), person}
@@ -24,7 +24,7 @@ func (l *Limits) Additions(limit string, perHour int) func(r *http.Request, pers
 		if err := b.take(added.caller); err != nil {
 			return err
 		}
-		known.Add(added, nil)
+		known.Put(added, struct{}{})
 		return nil
 	}
 }

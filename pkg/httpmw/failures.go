@@ -4,10 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 
-	"k8s.io/utils/lru"
-
 	"github.com/faroshq/kedge-hub/pkg/auth"
 	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/recent"
 )
 
 // maxAccepted is the number of tokens that the limit of failed authentications remembers as
@@ -26,14 +25,15 @@ func (l *Limits) Authenticator(inner auth.Authenticator, perSecond float64, hand
 	if perSecond == 0 {
 		return inner
 	}
-	return &guarded{inner: inner, failures: l.buckets("failed_authentications_per_peer", perSecond), accepted: lru.New(maxAccepted), handedOut: handedOut}
+	failures, accepted := l.buckets("failed_authentications_per_peer", perSecond), recent.New[[sha256.Size]byte, struct{}](maxAccepted)
+	return &guarded{inner: inner, failures: failures, accepted: accepted, handedOut: handedOut}
 }
 
 type guarded struct {
 	inner    auth.Authenticator
 	failures *buckets
 	// accepted has the SHA-256 hashes of tokens.
-	accepted  *lru.Cache
+	accepted  *recent.Cache[[sha256.Size]byte, struct{}]
 	handedOut func(credential string) bool
 }
 
@@ -48,7 +48,7 @@ func (g *guarded) Authenticate(ctx context.Context, token string) (*auth.Identit
 	switch {
 	case ok && err == nil:
 		if !known {
-			g.accepted.Add(hash, nil)
+			g.accepted.Put(hash, struct{}{})
 		}
 	case errs.Is(err, errs.Unavailable), ctx.Err() != nil:
 	default:

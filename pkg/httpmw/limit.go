@@ -4,16 +4,15 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/lru"
 
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/recent"
 )
 
 const (
@@ -85,14 +84,13 @@ type buckets struct {
 	burst     int
 	clock     clock.PassiveClock
 	refused   prometheus.Counter
-
-	mu     sync.Mutex
-	recent *lru.Cache
+	recent    *recent.Cache[any, *rate.Limiter]
 }
 
 // buckets returns the buckets of a limit. Zero perSecond means no limit.
 func (l *Limits) buckets(limit string, perSecond float64) *buckets {
-	b := &buckets{perSecond: rate.Inf, clock: l.clock, refused: l.refused.WithLabelValues(limit), recent: lru.New(maxLimited)}
+	limiters := recent.New[any, *rate.Limiter](maxLimited)
+	b := &buckets{perSecond: rate.Inf, clock: l.clock, refused: l.refused.WithLabelValues(limit), recent: limiters}
 	if perSecond > 0 {
 		b.perSecond, b.burst = rate.Limit(perSecond), int(math.Ceil(perSecond*burstSeconds))
 	}
@@ -100,14 +98,12 @@ func (l *Limits) buckets(limit string, perSecond float64) *buckets {
 }
 
 func (b *buckets) of(key any) *rate.Limiter {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if l, ok := b.recent.Get(key); ok {
-		return l.(*rate.Limiter)
-	}
-	l := rate.NewLimiter(b.perSecond, b.burst)
-	b.recent.Add(key, l)
-	return l
+	return b.recent.Change(key, func(held *rate.Limiter) *rate.Limiter {
+		if held != nil {
+			return held
+		}
+		return rate.NewLimiter(b.perSecond, b.burst)
+	})
 }
 
 // take takes one request out of the bucket of a key. A refused request takes nothing.

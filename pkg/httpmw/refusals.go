@@ -3,14 +3,13 @@ package httpmw
 import (
 	"context"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/go-chi/chi/v5/middleware"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/lru"
 
 	"github.com/faroshq/kedge-hub/pkg/audit"
+	"github.com/faroshq/kedge-hub/pkg/recent"
 	"github.com/faroshq/kedge-hub/pkg/storage"
 )
 
@@ -29,9 +28,7 @@ type Auditor struct {
 	// budget is nil without a limit.
 	budget *audit.Budget
 	clock  clock.PassiveClock
-
-	mu     sync.Mutex
-	recent *lru.Cache
+	recent *recent.Cache[refusal, refused]
 }
 
 // Place is where a proxied request goes.
@@ -58,7 +55,7 @@ func NewAuditor(
 	if place == nil {
 		place = func(*http.Request, *Caller) Place { return Place{} }
 	}
-	return &Auditor{log: log, admit: admit, place: place, budget: budget, clock: c, recent: lru.New(maxRefusals)}
+	return &Auditor{log: log, admit: admit, place: place, budget: budget, clock: c, recent: recent.New[refusal, refused](maxRefusals)}
 }
 
 // refusal is what equal refusals have in common. client is the key of a caller, or the network of a
@@ -129,21 +126,15 @@ func (a *Auditor) sampled(ctx context.Context, e audit.Event) {
 
 // suppressed returns the number of refusals without an event since the last one, or -1 if this one
 // is to have none either.
-func (a *Auditor) suppressed(key refusal) int {
+func (a *Auditor) suppressed(key refusal) (n int) {
 	now := a.clock.Now()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	held, ok := a.recent.Get(key)
-	if !ok {
-		a.recent.Add(key, &refused{since: now})
-		return 0
-	}
-	last := held.(*refused)
-	if now.Sub(last.since) < refusalWindow {
-		last.suppressed++
-		return -1
-	}
-	n := last.suppressed
-	*last = refused{since: now}
+	a.recent.Change(key, func(last refused) refused {
+		if now.Sub(last.since) < refusalWindow {
+			n = -1
+			return refused{last.since, last.suppressed + 1}
+		}
+		n = last.suppressed
+		return refused{since: now}
+	})
 	return n
 }

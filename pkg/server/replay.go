@@ -97,8 +97,7 @@ func (a *assembly) apply(starting, below context.Context, r *restored, applied c
 	if err != nil {
 		return err
 	}
-	write := a.writing(below)
-	a.runViews(below, write)
+	a.runViews(below)
 	if err := awaitReady(starting, a.views.Ready); err != nil {
 		return err
 	}
@@ -121,7 +120,7 @@ func (a *assembly) apply(starting, below context.Context, r *restored, applied c
 			leading = append(leading, a.whileAvailable(c.Run))
 		}
 	}
-	write(func(ctx context.Context) { a.leader.RunAll(ctx, leading...) })
+	a.lead(below, leading...)
 	return nil
 }
 

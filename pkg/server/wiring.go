@@ -168,7 +168,7 @@ func (a *assembly) bootstrap(starting, below context.Context) (err error) {
 		return err
 	}
 	a.clock = a.clients.Transport().Clock(c.Clock)
-	if a.shardAdmin, a.sharded, err = connect.ShardAdminClients(below, c.KCP(), a.clients, a.admin.Host); err != nil {
+	if a.shardAdmin, a.sharded, err = connect.ShardAdminClients(below, c.KCP(), a.clients); err != nil {
 		return err
 	}
 	if a.names, err = connect.Usernames(starting, a.clients, a.shardAdmin); err != nil {
@@ -255,14 +255,13 @@ func (a *assembly) controllers() (err error) {
 
 // run fills the caches, then runs the controllers, and then serves the API.
 func (a *assembly) run(starting, below context.Context, front *health.Front) error {
-	write := a.writing(below)
 	available := a.whileAvailable
 	billing, err := a.billing()
 	if err != nil {
 		return err
 	}
 	accessed := a.access()
-	a.runViews(below, write)
+	a.runViews(below)
 	a.runAudit(below)
 	a.runUsage(below)
 	if a.oidc != nil {
@@ -279,7 +278,7 @@ func (a *assembly) run(starting, below context.Context, front *health.Front) err
 	a.running.Go(func() { a.revocation.Run(below) })
 	a.running.Go(func() { a.uses.Run(below) })
 	a.running.Go(func() { a.meter.Run(below) })
-	write(available(a.definitions.Run))
+	a.write(below, available(a.definitions.Run))
 	leading := make([]func(context.Context), 0, len(a.leading)+5)
 	leading = append(leading, available(a.forgetJobs))
 	if a.hub.usage != nil {
@@ -307,9 +306,7 @@ func (a *assembly) run(starting, below context.Context, front *health.Front) err
 	}
 	a.running.Go(func() { files.Run(below) })
 	a.running.Go(func() { a.hub.certificate.Renew(below, clock.RealClock{}) })
-	// Each term begins with all keys, because the queues do not have the events of another
-	// leader's term.
-	write(func(ctx context.Context) { a.leader.RunAll(ctx, leading...) })
+	a.lead(below, leading...)
 	if err := awaitReady(starting, a.hub.checks.KCPReachable); err != nil {
 		return err
 	}
@@ -322,11 +319,15 @@ func (a *assembly) run(starting, below context.Context, front *health.Front) err
 	return nil
 }
 
-// writing returns a func that runs what writes to kcp until below ends: not while its disk and the reserve are full.
-func (a *assembly) writing(below context.Context) func(run func(context.Context)) {
-	return func(run func(context.Context)) {
-		a.running.Go(func() { a.hub.storage.RunWhileOpen(below, run) })
-	}
+// write runs what writes to kcp until below ends: not while its disk and the reserve are full.
+func (a *assembly) write(below context.Context, run func(context.Context)) {
+	a.running.Go(func() { a.hub.storage.RunWhileOpen(below, run) })
+}
+
+// lead is write for what runs while this replica leads. Each term of a controller begins with all keys, because the
+// queues do not have the events of another leader's term.
+func (a *assembly) lead(below context.Context, runs ...func(context.Context)) {
+	a.write(below, func(ctx context.Context) { a.leader.RunAll(ctx, runs...) })
 }
 
 func (a *assembly) whileAvailable(run func(context.Context)) func(context.Context) {
@@ -334,14 +335,14 @@ func (a *assembly) whileAvailable(run func(context.Context)) func(context.Contex
 }
 
 // runViews fills the caches, and reactivates what keeps kcp from serving them.
-func (a *assembly) runViews(below context.Context, write func(run func(context.Context))) {
+func (a *assembly) runViews(below context.Context) {
 	a.running.Go(func() { a.views.Run(below) })
 	switch {
 	case a.reactivation != nil && a.sharded:
-		write(a.reactivation.Run)
+		a.write(below, a.reactivation.Run)
 		a.running.Go(func() { informer.NewShards(a.clients, a.views.Inactive).Run(below) })
 	case a.reactivation != nil:
-		write(a.reactivation.Run)
+		a.write(below, a.reactivation.Run)
 		a.running.Go(func() { informer.Watch(below, []string{a.admin.Host}, a.views.Inactive) })
 	}
 }

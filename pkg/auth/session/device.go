@@ -205,19 +205,16 @@ type polling struct {
 
 // tooFast reports whether a device polls before its interval is over. It counts the polls at
 // this replica, of the devices that polled last.
-func (s *Service) tooFast(id string) bool {
-	s.pollsMu.Lock()
-	defer s.pollsMu.Unlock()
-	p, now := polling{interval: pollInterval}, s.Clock.Now()
-	if held, ok := s.polls.Get(id); ok {
-		p = held.(polling)
-	}
-	early := now.Before(p.last.Add(p.interval - pollTolerance))
-	if early {
-		p.interval += pollInterval
-	}
-	p.last = now
-	s.polls.Add(id, p)
+func (s *Service) tooFast(id string) (early bool) {
+	s.polls.Change(id, func(p polling) polling {
+		now := s.Clock.Now()
+		p.interval = max(p.interval, pollInterval)
+		if early = now.Before(p.last.Add(p.interval - pollTolerance)); early {
+			p.interval += pollInterval
+		}
+		p.last = now
+		return p
+	})
 	return early
 }
 

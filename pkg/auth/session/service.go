@@ -4,17 +4,16 @@ import (
 	"context"
 	"errors"
 	"io"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/singleflight"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/lru"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/auth"
 	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/recent"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -84,9 +83,7 @@ type Service struct {
 	Config
 	metrics *metrics
 	flight  singleflight.Group
-
-	pollsMu sync.Mutex
-	polls   *lru.Cache
+	polls   *recent.Cache[string, polling]
 }
 
 // maxPolls is the number of device codes of which the last poll is known.
@@ -98,7 +95,7 @@ func New(c Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Service{Config: c, metrics: m, polls: lru.New(maxPolls)}, nil
+	return &Service{Config: c, metrics: m, polls: recent.New[string, polling](maxPolls)}, nil
 }
 
 // Login is a person whom the identity provider has authenticated, and how they logged in.

@@ -3,6 +3,7 @@ package connect
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
 
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/client-go/rest"
 
+	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/storage"
 )
 
@@ -113,4 +115,18 @@ func Start(ctx context.Context, o Options, newKCP NewKCP) (*Connection, error) {
 	}
 	config, err := own.AdminConfig()
 	return &Connection{Config: config, Embedded: own, Done: ended, Failed: failure}, err
+}
+
+// Clients returns clients of kcp's admin for a command, which asks an external kcp and has no metrics. They
+// follow the kubeconfig until ctx ends.
+func Clients(ctx context.Context, o Options) (*kcp.Clients, error) {
+	found, err := Start(ctx, o, nil)
+	if err != nil {
+		return nil, err
+	}
+	clients, err := kcp.NewClients(found.Config, prometheus.NewRegistry())
+	if err != nil {
+		return nil, fmt.Errorf("--kcp-kubeconfig: %w", err)
+	}
+	return clients, nil
 }

@@ -87,7 +87,7 @@ func TestShardAdmin_ofAnotherServerIsNotUsed(t *testing.T) {
 					c.change(config)
 				}
 			})
-			admin, sharded, err := ShardAdminClients(t.Context(), Options{Kubeconfig: file}, clients, server.URL())
+			admin, sharded, err := ShardAdminClients(t.Context(), Options{Kubeconfig: file}, clients)
 			require.NoError(t, err)
 			require.Equal(t, c.own, admin != clients)
 			require.Equal(t, c.sharded, sharded)
@@ -111,7 +111,7 @@ func TestShardAdmin_isNotUsedWithoutTheRightToListShards(t *testing.T) {
 	} {
 		server.FailBefore(func(kcpfake.Request) error { return c.fails })
 		clients := server.Clients()
-		admin, sharded, err := ShardAdminClients(t.Context(), Options{Kubeconfig: file}, clients, server.URL())
+		admin, sharded, err := ShardAdminClients(t.Context(), Options{Kubeconfig: file}, clients)
 		require.Equal(t, c.want, err == nil, "what may pass is not taken for a lack of rights: %v", err)
 		require.Equal(t, c.want, admin == clients)
 		require.False(t, sharded)
@@ -162,7 +162,7 @@ func TestRenewShardAdmin_readsItsOwnContext(t *testing.T) {
 		contexts = c
 		c.Clusters["root"].Server, c.Clusters["base"].Server = server.URL(), "https://shard.example"
 	})
-	admin, _, err := ShardAdminClients(t.Context(), Options{Kubeconfig: file}, server.Clients(), server.URL())
+	admin, _, err := ShardAdminClients(t.Context(), Options{Kubeconfig: file}, server.Clients())
 	require.NoError(t, err)
 	require.NoError(t, RenewShardAdmin(Options{Kubeconfig: file}, admin))
 	contexts.Clusters["base"].CertificateAuthorityData = []byte("no certificate")

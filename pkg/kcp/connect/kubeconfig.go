@@ -100,16 +100,16 @@ func Files(o Options) []string {
 
 // ShardAdminClients returns the clients with the right to deactivate logical clusters: those of
 // kcp's shard admin, if the kubeconfig has its context as kcp's own file does. Otherwise it returns
-// clients, the admin's for the server host. The context may name that server, or else a shard of the
-// same kcp, which host is then the front proxy of: sharded is true, and the clients are for the
-// server of the context.
-func ShardAdminClients(ctx context.Context, o Options, clients *kcp.Clients, host string) (admin *kcp.Clients, sharded bool, err error) {
+// clients, the admin's. The context may name their server, or else a shard of the same kcp, which their
+// server is then the front proxy of: sharded is true, and the clients are for the server of the context.
+func ShardAdminClients(ctx context.Context, o Options, clients *kcp.Clients) (admin *kcp.Clients, sharded bool, err error) {
 	read := func() (*rest.Config, error) { return readKubeconfig(o.kubeconfig(), ShardAdmin) }
 	config, err := read()
 	if err != nil || config.BearerToken == "" && config.CertFile == "" && len(config.CertData) == 0 {
 		return clients, false, nil
 	}
-	if sharded = config.Host != host; sharded {
+	if _, host := clients.HTTP(); config.Host != host {
+		sharded = true
 		// A credential must not be sent to a server that is not of this kcp.
 		known, err := isShard(ctx, clients, config.Host)
 		if err != nil && !apierrors.IsForbidden(err) {

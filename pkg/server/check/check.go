@@ -166,13 +166,9 @@ func checkCertificate(c options.Config, now time.Time) error {
 
 // checkKCP asks kcp whether it is ready, and whether it knows the hub's credential.
 func checkKCP(ctx context.Context, c options.Config) error {
-	found, err := connect.Start(ctx, c.KCP(), nil)
+	clients, err := connect.Clients(ctx, c.KCP())
 	if err != nil {
 		return err
-	}
-	clients, err := kcp.NewClients(found.Config, prometheus.NewRegistry())
-	if err != nil {
-		return flagged("--kcp-kubeconfig", err)
 	}
 	defer clients.Close()
 	client, host := clients.HTTP()
