@@ -268,12 +268,8 @@ func editOf(r *http.Request) (e edit, err error) {
 	if err := httpapi.Read(r, &in); err != nil {
 		return e, err
 	}
-	name, ok, err := mergepatch.DisplayName(in.DisplayName)
-	if err != nil {
+	if e.name, err = mergepatch.Given(mergepatch.DisplayName(in.DisplayName)); err != nil {
 		return e, err
-	}
-	if ok {
-		e.name = &name
 	}
 	text, ok, err := mergepatch.Text("role", in.Role)
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
-	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -36,27 +35,18 @@ func (h *Handler) editOf(r *http.Request) (e edit, err error) {
 	if err := httpapi.Read(r, &in); err != nil {
 		return e, err
 	}
-	name, given, err := mergepatch.DisplayName(in.DisplayName)
-	if err != nil {
+	if e.name, err = mergepatch.Given(mergepatch.DisplayName(in.DisplayName)); err != nil {
 		return e, err
 	}
-	if given {
-		e.name = &name
-	}
-	if e.description, err = mergepatch.Description(in.Description); err != nil {
+	if e.description, err = mergepatch.Given(mergepatch.Description(in.Description)); err != nil {
 		return e, err
 	}
 	if e.end, err = h.endIn(in.ExpiresAt); err != nil {
 		return e, err
 	}
-	requests, given, err := mergepatch.Text("requests", in.Requests)
-	switch {
-	case err != nil:
+	choice := mergepatch.OneOf("requests", tenancy.RequestsNone, tenancy.RequestsMembers)
+	if e.requests, err = mergepatch.Given(choice(in.Requests)); err != nil {
 		return e, err
-	case given && requests != tenancy.RequestsNone && requests != tenancy.RequestsMembers:
-		return e, errs.InvalidField("requests", "must be none or members")
-	case given:
-		e.requests = &requests
 	}
 	e.billing, err = mergepatch.Billing(in.Billing)
 	return e, err

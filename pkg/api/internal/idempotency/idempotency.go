@@ -7,7 +7,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -51,7 +50,7 @@ func Claim(
 	if billing, err = mergepatch.Billing(in.Billing); err != nil {
 		return c, nil, err
 	}
-	description, err := mergepatch.Description(in.Description)
+	description, _, err := mergepatch.Description(in.Description)
 	if err != nil {
 		return c, nil, err
 	}
@@ -68,6 +67,6 @@ func Claim(
 		now = made
 	}
 	c = tenancy.NewClaim(newUUID(), in.DisplayName, caller.Name, hash, metav1.NewTime(now))
-	c.Request.Description = ptr.Deref(description, "")
+	c.Request.Description = description
 	return c, billing, nil
 }
