@@ -145,10 +145,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	if _, err := h.Ready(r, scope); err != nil {
 		return err
 	}
-	uuid := h.NewUUID()
-	if key != "" {
-		uuid = tenancy.KeyedUUID(string(httpmw.CallerOf(r).User.UID), scope.Workspace.UUID+"/serviceaccounts", key)
-	}
+	uuid := idempotency.ID(r, key, scope.Workspace.UUID+"/serviceaccounts", h.NewUUID)
 	ctx, cancel, err := api.Write(r, httpmw.Intent{Object: uuid, Facts: audit.Facts{Role: string(role)}})
 	if err != nil {
 		return err

@@ -205,16 +205,7 @@ func (h *Handler) revoked(w http.ResponseWriter, r *http.Request, action string,
 	return c.Serve(w, r, &h.Deps)
 }
 
-// idFor returns the ID of what a request adds to a collection of a Bot: the same for a repeated
-// Idempotency-Key, and a new one without a key.
+// idFor returns the ID of what a request adds to a collection of a Bot.
 func (h *Handler) idFor(r *http.Request, b *v1alpha1.Bot, collection, key string) string {
-	if key == "" {
-		return h.NewUUID()
-	}
-	caller := httpmw.CallerOf(r)
-	by := b.UID
-	if caller.User != nil {
-		by = caller.User.UID
-	}
-	return tenancy.KeyedUUID(string(by), httpmw.ScopeOf(r).Workspace.UUID+"/serviceaccounts/"+b.Name+"/"+collection, key)
+	return idempotency.ID(r, key, httpmw.ScopeOf(r).Workspace.UUID+"/serviceaccounts/"+b.Name+"/"+collection, h.NewUUID)
 }

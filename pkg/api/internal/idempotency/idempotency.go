@@ -41,6 +41,20 @@ func Key(r *http.Request) (key, hash string, err error) {
 	return key, hex.EncodeToString(sum[:20]), nil
 }
 
+// ID is that of what a request adds to a collection: the same for a repeated key of the caller, and a new one without a
+// key. place begins with the UUID of the Organization or Workspace.
+func ID(r *http.Request, key, place string, newID func() string) string {
+	if key == "" {
+		return newID()
+	}
+	caller := httpmw.CallerOf(r)
+	var by metav1.Object = caller.User
+	if caller.Bot != nil {
+		by = caller.Bot.Bot
+	}
+	return tenancy.KeyedUUID(string(by.GetUID()), place, key)
+}
+
 // Claim is that of a request to create an Organization or a Workspace, with the billing that it asks for. The UUID
 // does not follow from the key: what is told of a purged one by its UUID must never be told of another one. A repeated
 // key is found by its hash (tenancy.FindKeyed).
