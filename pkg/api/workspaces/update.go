@@ -24,11 +24,6 @@ type edit struct {
 	billing  tenancy.BillingEdit
 }
 
-// endIn reads the member expiresAt of a body. Workspaces end by kcp's time, as Memberships do.
-func (h *Handler) endIn(raw rest.Field[string]) (*tenancy.Expiry, error) {
-	return mergepatch.Expiry(raw, h.Rights.Clock.Now())
-}
-
 // editOf reads a patch.
 func (h *Handler) editOf(r *http.Request) (e edit, err error) {
 	var in rest.UpdateWorkspaceRequest
@@ -41,7 +36,7 @@ func (h *Handler) editOf(r *http.Request) (e edit, err error) {
 	if e.description, err = mergepatch.Given(mergepatch.Description(in.Description)); err != nil {
 		return e, err
 	}
-	if e.end, err = h.endIn(in.ExpiresAt); err != nil {
+	if e.end, err = h.Expiry(in.ExpiresAt); err != nil {
 		return e, err
 	}
 	choice := mergepatch.OneOf("requests", tenancy.RequestsNone, tenancy.RequestsMembers)
