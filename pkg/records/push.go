@@ -92,26 +92,12 @@ func (p *Pusher) note(next, began time.Time, err error) {
 func (p *Pusher) Run(ctx context.Context) {
 	defer p.note(time.Time{}, time.Time{}, nil)
 	p.note(time.Time{}, p.clock.Now(), nil)
-	backoff := minBackoff
-	for {
-		err := p.session(ctx)
-		if ctx.Err() != nil {
-			return
-		}
+	repeat(ctx, p.session, func() bool { return p.Err() == nil }, func(err error, wait time.Duration) {
 		p.mu.Lock()
-		if p.err == nil {
-			backoff = minBackoff
-		}
 		p.err = err
 		p.mu.Unlock()
-		log.From(ctx).Warn("rows to bill cannot be pushed; they wait in the records database", zap.Error(err), zap.Duration("retryAfter", backoff))
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(backoff):
-		}
-		backoff = min(2*backoff, maxBackoff)
-	}
+		log.From(ctx).Warn("rows to bill cannot be pushed; they wait in the records database", zap.Error(err), zap.Duration("retryAfter", wait))
+	})
 }
 
 // session pushes until a database fails or ctx ends.
