@@ -9,12 +9,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/audit"
-	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
 	"github.com/faroshq/kedge-hub/pkg/kcp/connect"
 	"github.com/faroshq/kedge-hub/pkg/log"
@@ -117,11 +115,7 @@ func askForHeads(ctx context.Context, c Config) (string, error) {
 func headsInKCP(ctx context.Context, c Config) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*headsTimeout)
 	defer cancel()
-	found, err := connect.Start(ctx, c.KCP(), nil)
-	if err != nil {
-		return "", err
-	}
-	clients, err := kcp.NewClients(found.Config, prometheus.NewRegistry())
+	clients, err := connect.Clients(ctx, c.KCP())
 	if err != nil {
 		return "", err
 	}

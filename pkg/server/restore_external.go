@@ -9,7 +9,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,11 +42,7 @@ type behind struct {
 func askBehind(ctx context.Context, c Config, do func(ctx context.Context, b behind) error) error {
 	ctx, cancel := context.WithTimeout(ctx, externalTimeout)
 	defer cancel()
-	found, err := connect.Start(ctx, c.KCP(), nil)
-	if err != nil {
-		return err
-	}
-	clients, err := kcp.NewClients(found.Config, prometheus.NewRegistry())
+	clients, err := connect.Clients(ctx, c.KCP())
 	if err != nil {
 		return err
 	}

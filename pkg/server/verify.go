@@ -11,11 +11,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"github.com/faroshq/kedge-hub/pkg/controller"
-	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
 	"github.com/faroshq/kedge-hub/pkg/kcp/connect"
 	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
@@ -165,11 +163,7 @@ func verifyKCP(ctx context.Context, c Config, timeout time.Duration) (verify.Rep
 func sourceOf(ctx context.Context, c Config, timeout time.Duration) (s verify.Source, err error) {
 	finding, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	found, err := connect.Start(ctx, c.KCP(), nil)
-	if err != nil {
-		return s, err
-	}
-	clients, err := kcp.NewClients(found.Config, prometheus.NewRegistry())
+	clients, err := connect.Clients(ctx, c.KCP())
 	if err != nil {
 		return s, err
 	}
@@ -177,7 +171,8 @@ func sourceOf(ctx context.Context, c Config, timeout time.Duration) (s verify.So
 	if err != nil {
 		return s, err
 	}
-	admin, sharded, err := connect.ShardAdminClients(ctx, c.KCP(), clients, found.Config.Host)
+	_, host := clients.HTTP()
+	admin, sharded, err := connect.ShardAdminClients(ctx, c.KCP(), clients, host)
 	if err != nil {
 		return s, err
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/client-go/rest"
 
+	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/storage"
 )
 
@@ -33,12 +34,20 @@ func (o Options) kubeconfig() string {
 
 // EmbeddedOptions are the options of the embedded kcp.
 type EmbeddedOptions struct {
-	Dir                                string
+	// Dir is the directory of all data: etcd's files, certificates, keys and
+	// admin.kubeconfig.
+	Dir string
+	// Port is kcp's port; EtcdClientPort and EtcdPeerPort are etcd's. All are on
+	// loopback. 0 chooses a free port once for a Dir, because kcp stores URLs that
+	// contain its port.
 	Port, EtcdClientPort, EtcdPeerPort int
-	Tokens                             authenticator.Token
-	JWT                                []apiserverv1.JWTAuthenticator
-	// EtcdQuota is how large the database of etcd may grow, in bytes. 0 means the default of the
-	// embedded kcp.
+	// Tokens authenticates static tokens; nil for none. It is asked for every request, so that
+	// tokens can change while kcp runs.
+	Tokens authenticator.Token
+	// JWT are the issuers of people's tokens; empty for none.
+	JWT []apiserverv1.JWTAuthenticator
+	// EtcdQuota is how large the database of etcd may grow, in bytes. 0 means 8 GiB. etcd itself
+	// refuses writes when its file is larger by the reserve of 64 MiB.
 	EtcdQuota int64
 	// Metrics is where kedge_etcd_* are registered; nil for nowhere.
 	Metrics prometheus.Registerer
@@ -75,6 +84,15 @@ type Connection struct {
 	Done <-chan struct{}
 	// Failed receives the error if it ended before its context.
 	Failed <-chan error
+}
+
+// Clients returns clients of an external kcp for a command that asks it without a hub. The caller closes them.
+func Clients(ctx context.Context, o Options) (*kcp.Clients, error) {
+	found, err := Start(ctx, o, nil)
+	if err != nil {
+		return nil, err
+	}
+	return kcp.NewClients(found.Config, prometheus.NewRegistry())
 }
 
 // Start starts the embedded kcp, if there is one, and waits until it serves.
