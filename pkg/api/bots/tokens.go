@@ -62,11 +62,7 @@ func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	key, _, err := idempotency.Key(r)
-	if err != nil {
-		return err
-	}
-	b, err := h.named(r, scope)
+	key, b, err := h.keyed(r, scope)
 	if err != nil {
 		return err
 	}
@@ -203,6 +199,14 @@ func (h *Handler) revoked(w http.ResponseWriter, r *http.Request, action string,
 		return !ok || seen.Generation >= (*changed).Generation && followed(seen)
 	}
 	return c.Serve(w, r, &h.Deps)
+}
+
+// keyed returns the Idempotency-Key of a request that adds to a collection of the Bot in the path, and the Bot.
+func (h *Handler) keyed(r *http.Request, scope *tenancy.Scope) (key string, b *v1alpha1.Bot, err error) {
+	if key, _, err = idempotency.Key(r); err == nil {
+		b, err = h.named(r, scope)
+	}
+	return key, b, err
 }
 
 // idFor returns the ID of what a request adds to a collection of a Bot.
