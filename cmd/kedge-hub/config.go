@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/faroshq/kedge-hub/pkg/config"
-	"github.com/faroshq/kedge-hub/pkg/kcp/connect"
 	"github.com/faroshq/kedge-hub/pkg/kcp/embedded"
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/server"
@@ -70,7 +69,7 @@ if a hub or an etcd works with the folder, or if it has no data of kcp.`,
 				return fmt.Errorf("%w\n%w", err, errUsage)
 			}
 			if promote {
-				return check.Promote(completed, standalone, given, cmd.OutOrStdout())
+				return check.Promote(completed, embedded.Standalone, given, cmd.OutOrStdout())
 			}
 			return check.Run(ctx, completed, cmd.OutOrStdout())
 		},
@@ -79,10 +78,6 @@ if a hub or an etcd works with the folder, or if it has no data of kcp.`,
 	cmd.Flags().BoolVar(&promote, "promote", false,
 		"Print how an external etcd and kcp serve the data of the embedded kcp in --data-dir.")
 	return cmd
-}
-
-func standalone(o connect.EmbeddedOptions, tokenFile string) (etcd, kcp []string, err error) {
-	return embedded.Standalone(embedded.Options(o), tokenFile)
 }
 
 // givenArguments returns the arguments of the command line that set flags, without those that are named.

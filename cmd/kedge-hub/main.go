@@ -34,7 +34,7 @@ func main() {
 }
 
 func newKCP(o connect.EmbeddedOptions) (connect.KCP, error) {
-	return embedded.New(embedded.Options(o))
+	return embedded.New(o)
 }
 
 var errUsage = errors.New("see kedge-hub --help")

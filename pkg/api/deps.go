@@ -10,6 +10,7 @@ import (
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/wire"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
@@ -195,11 +196,43 @@ func (d *Deps) MarkOrg(ctx context.Context, org tenancy.Org, match Match, delete
 	return tenancy.Org{Organization: marked, ClusterID: org.ClusterID}, err
 }
 
-// Row converts a row of an index.
-func (d *Deps) Row(e v1alpha1.MembershipIndexEntry) rest.MembershipRow {
-	row := wire.Row(e, d.Deletion)
-	if ws, ok := d.Views.Workspace(e.OrgUUID, e.WorkspaceUUID); ok && ws.Expired() {
-		row.PurgeAt = d.PurgeAt(ws)
+// Person finds a User by name.
+func (d *Deps) Person(name string) (*v1alpha1.User, error) {
+	u, ok := d.Views.ByName(name)
+	if !ok {
+		return nil, errs.New(errs.NotFound, "there is no person of this name")
 	}
-	return row
+	return u, nil
+}
+
+// Active reports whether the User of a name can use the hub.
+func (d *Deps) Active(user string) bool {
+	u, _ := d.Views.ByName(user)
+	return tenancy.Active(u)
+}
+
+// Rows are the rows of the index of a User, each Organization before its Workspaces. Those of what is soft-deleted
+// are there with ?deleted only.
+func (d *Deps) Rows(r *http.Request, user string) ([]rest.MembershipRow, error) {
+	deleted, err := httpapi.Flag(r, "deleted")
+	if err != nil {
+		return nil, err
+	}
+	rows := []rest.MembershipRow{}
+	for _, e := range d.Views.Index(user) {
+		if !deleted && e.SoftDeletedAt != nil {
+			continue
+		}
+		row := wire.Row(e, d.Deletion)
+		if ws, ok := d.Views.Workspace(e.OrgUUID, e.WorkspaceUUID); ok && ws.Expired() {
+			row.PurgeAt = d.PurgeAt(ws)
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// Expiry reads the member expiresAt of a body. Memberships and Workspaces end by kcp's time.
+func (d *Deps) Expiry(raw rest.Field[string]) (*tenancy.Expiry, error) {
+	return mergepatch.Expiry(raw, d.Rights.Clock.Now())
 }

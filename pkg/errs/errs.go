@@ -109,6 +109,13 @@ func InvalidField(field, message string) *Error {
 	return New(Invalid, field+": "+message, Cause{Type: "FieldValueInvalid", Field: field, Message: message})
 }
 
+// UnprocessableField returns an Unprocessable error about one field.
+func UnprocessableField(field, message string) *Error {
+	e := InvalidField(field, message)
+	e.Code = Unprocessable
+	return e
+}
+
 // CodeOf returns the code of err, or Internal if it has none.
 func CodeOf(err error) Code {
 	var e *Error

@@ -108,21 +108,16 @@ func (a *Access) open(ctx context.Context) (known map[tenancy.FactKey]row[tenanc
 	if err != nil {
 		return nil, last, err
 	}
-	rows, err := a.db.writes.QueryContext(ctx, "SELECT "+factColumns+" FROM access_intervals WHERE valid_to IS NULL")
+	facts, err := read(ctx, a.db.writes, "SELECT "+factColumns+" FROM access_intervals WHERE valid_to IS NULL", nil, factInto)
 	if err != nil {
 		return nil, last, err
 	}
-	defer func() { _ = rows.Close() }()
 	known = map[tenancy.FactKey]row[tenancy.AccessFact]{}
-	for rows.Next() {
-		var f tenancy.HeldFact
-		if err := rows.Scan(factInto(&f)...); err != nil {
-			return nil, last, err
-		}
+	for _, f := range facts {
 		known[f.FactKey] = row[tenancy.AccessFact]{f.AccessFact, f.Since}
 	}
 	a.look, a.history.looked = rand.Text(), time.Time{}
-	return known, last, rows.Err()
+	return known, last, nil
 }
 
 // store writes a change. It neither ends nor precedes what began after it.

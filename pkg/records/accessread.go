@@ -41,7 +41,7 @@ func (r *Reader) AccessAt(ctx context.Context, org, workspace string, at time.Ti
 
 // factsAt reads the facts of an Organization that held at a moment: those of all its Workspaces if workspace is empty, else
 // those of one. Memberships of people who could not use the hub are left out.
-func (r *Reader) factsAt(ctx context.Context, org, workspace, when string) (facts []tenancy.HeldFact, err error) {
+func (r *Reader) factsAt(ctx context.Context, org, workspace, when string) ([]tenancy.HeldFact, error) {
 	var within conditions
 	within.add("valid_from <= ?", when)
 	within.add("(valid_to IS NULL OR valid_to > ?)", when)
@@ -51,17 +51,6 @@ func (r *Reader) factsAt(ctx context.Context, org, workspace, when string) (fact
 	}
 	within.add(`(kind <> 'member' OR EXISTS (SELECT 1 FROM access_intervals u WHERE u.org = '' AND u.kind = 'user' AND u.workspace = ''
 		AND u.subject = f.subject AND u.token = '' AND u.valid_from <= ? AND (u.valid_to IS NULL OR u.valid_to > ?)))`, when, when)
-	rows, err := r.db.reads.QueryContext(ctx, r.db.query("SELECT "+factColumns+" FROM access_intervals f WHERE "+within.text()), within.values...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		var f tenancy.HeldFact
-		if err := rows.Scan(factInto(&f)...); err != nil {
-			return nil, err
-		}
-		facts = append(facts, f)
-	}
-	return facts, rows.Err()
+	statement := r.db.query("SELECT " + factColumns + " FROM access_intervals f WHERE " + within.text())
+	return read(ctx, r.db.reads, statement, within.values, factInto)
 }

@@ -88,21 +88,19 @@ func (b *Billing) open(ctx context.Context) (known map[string]row[BilledWorkspac
 	if err != nil {
 		return nil, last, err
 	}
-	rows, err := b.db.writes.QueryContext(ctx,
-		"SELECT workspace, name, org, org_name, path, cost_center, labels, phase FROM billing_workspaces WHERE valid_to IS NULL")
+	held, err := read(ctx, b.db.writes,
+		"SELECT workspace, name, org, org_name, path, cost_center, labels, phase FROM billing_workspaces WHERE valid_to IS NULL",
+		nil, func(w *BilledWorkspace) []any {
+			return []any{&w.Workspace, &w.Name, &w.Org, &w.OrgName, &w.Path, &w.CostCenter, &w.Labels, &w.Phase}
+		})
 	if err != nil {
 		return nil, last, err
 	}
-	defer func() { _ = rows.Close() }()
 	known = map[string]row[BilledWorkspace]{}
-	for rows.Next() {
-		var w BilledWorkspace
-		if err := rows.Scan(&w.Workspace, &w.Name, &w.Org, &w.OrgName, &w.Path, &w.CostCenter, &w.Labels, &w.Phase); err != nil {
-			return nil, last, err
-		}
+	for _, w := range held {
 		known[w.Workspace] = row[BilledWorkspace]{value: w}
 	}
-	return known, last, rows.Err()
+	return known, last, nil
 }
 
 // store writes a change. It neither ends nor precedes what began after it.

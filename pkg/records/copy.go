@@ -21,7 +21,7 @@ func (d *DB) Heads(ctx context.Context) ([]audit.Head, error) {
 		return nil, fmt.Errorf("read the ends of the chains: %w", err)
 	}
 	defer func() { _ = tx.Rollback() }()
-	return ends(ctx, tx, "SELECT replica, log, seq, hash FROM audit_heads")
+	return ends(ctx, tx, "audit_heads")
 }
 
 // Copy calls write with a consistent copy of a database that is a file, while others use it. The copy is a file beside

@@ -306,4 +306,27 @@ func (d *DB) transact(ctx context.Context, do func(context.Context, *sql.Tx) err
 	return tx.Commit()
 }
 
+// querier is the database, or a transaction.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// read reads all rows of a statement. into returns the places of the columns of one.
+func read[T any](ctx context.Context, from querier, statement string, values []any, into func(*T) []any) (all []T, err error) {
+	rows, err := from.QueryContext(ctx, statement, values...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var one T
+		if err := rows.Scan(into(&one)...); err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, rows.Err()
+}
+
 func timeText(t time.Time) string { return t.UTC().Format(timeForm) }

@@ -182,29 +182,16 @@ func (h *history[K, V]) Run(ctx context.Context) {
 	h.mu.Lock()
 	h.began = h.clock.Now()
 	h.mu.Unlock()
-	backoff := minBackoff
-	for {
-		err := h.session(ctx)
-		if ctx.Err() != nil {
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastTimeout)
-			defer cancel()
-			h.looked = time.Time{}
-			if err := h.flush(last); err != nil {
-				log.From(ctx).Warn("the records database does not have the last changes of "+h.table.name+"; the next leader compares", zap.Error(err))
-			}
-			return
-		}
-		if h.Err() == nil {
-			backoff = minBackoff
-		}
+	repeat(ctx, h.session, func() bool { return h.Err() == nil }, func(err error, wait time.Duration) {
 		h.failed(err)
 		log.From(ctx).Warn("the records database cannot be written; changes of "+h.table.name+" wait in memory",
-			zap.Error(err), zap.Duration("retryAfter", backoff))
-		select {
-		case <-ctx.Done():
-		case <-time.After(backoff):
-		}
-		backoff = min(2*backoff, maxBackoff)
+			zap.Error(err), zap.Duration("retryAfter", wait))
+	})
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastTimeout)
+	defer cancel()
+	h.looked = time.Time{}
+	if err := h.flush(last); err != nil {
+		log.From(ctx).Warn("the records database does not have the last changes of "+h.table.name+"; the next leader compares", zap.Error(err))
 	}
 }
 

@@ -75,11 +75,6 @@ func (d *DB) Outlived(ctx context.Context, ends []audit.Head) (outlived bool, er
 	return outlived, err
 }
 
-// querier is the database, or a transaction.
-type querier interface {
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}
-
 // last returns the last event of a chain that the database has. A head without its event is that of a table that was
 // dropped.
 func (s *Shipper) last(ctx context.Context, db querier, replica, log string) (at position, err error) {
@@ -111,24 +106,21 @@ func (s *Shipper) follows(ctx context.Context, tx *sql.Tx, replica, log string) 
 // same fails if the database has another event under the number of one of these.
 func (s *Shipper) same(ctx context.Context, tx *sql.Tx, batch []record) error {
 	first, last := batch[0].Event, batch[len(batch)-1].Event
-	rows, err := tx.QueryContext(ctx, s.db.query("SELECT seq, hash FROM audit_events WHERE replica = ? AND log = ? AND seq BETWEEN ? AND ?"),
-		first.Replica, first.Log, first.Seq, last.Seq)
+	statement := s.db.query("SELECT seq, hash FROM audit_events WHERE replica = ? AND log = ? AND seq BETWEEN ? AND ?")
+	held, err := read(ctx, tx, statement, []any{first.Replica, first.Log, first.Seq, last.Seq}, func(p *position) []any {
+		return []any{&p.seq, &p.hash}
+	})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = rows.Close() }()
 	stored := map[uint64]string{}
-	for rows.Next() {
-		var at position
-		if err := rows.Scan(&at.seq, &at.hash); err != nil {
-			return err
-		}
+	for _, at := range held {
 		stored[at.seq] = at.hash
 	}
 	for _, r := range batch {
-		if hash := stored[r.Event.Seq]; hash != r.Hash && rows.Err() == nil {
+		if stored[r.Event.Seq] != r.Hash {
 			return fmt.Errorf("the database has another event %d of %s: %w", r.Event.Seq, first.Log, errForked)
 		}
 	}
-	return rows.Err()
+	return nil
 }

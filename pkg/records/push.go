@@ -92,26 +92,12 @@ func (p *Pusher) note(next, began time.Time, err error) {
 func (p *Pusher) Run(ctx context.Context) {
 	defer p.note(time.Time{}, time.Time{}, nil)
 	p.note(time.Time{}, p.clock.Now(), nil)
-	backoff := minBackoff
-	for {
-		err := p.session(ctx)
-		if ctx.Err() != nil {
-			return
-		}
+	repeat(ctx, p.session, func() bool { return p.Err() == nil }, func(err error, wait time.Duration) {
 		p.mu.Lock()
-		if p.err == nil {
-			backoff = minBackoff
-		}
 		p.err = err
 		p.mu.Unlock()
-		log.From(ctx).Warn("rows to bill cannot be pushed; they wait in the records database", zap.Error(err), zap.Duration("retryAfter", backoff))
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(backoff):
-		}
-		backoff = min(2*backoff, maxBackoff)
-	}
+		log.From(ctx).Warn("rows to bill cannot be pushed; they wait in the records database", zap.Error(err), zap.Duration("retryAfter", wait))
+	})
 }
 
 // session pushes until a database fails or ctx ends.
@@ -243,7 +229,7 @@ func (b billedInterval) values() []any {
 
 // billed returns what is to be billed for an interval, for the Workspaces after one. Of a Workspace that changed, its
 // last state in the interval counts, as in billing_hours.
-func (d *DB) billed(ctx context.Context, from, to time.Time, after string, limit int) (all []billedInterval, err error) {
+func (d *DB) billed(ctx context.Context, from, to time.Time, after string, limit int) ([]billedInterval, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	const query = `SELECT b.workspace, b.name, b.org, b.org_name, b.path, b.cost_center, b.labels, b.phase,
@@ -260,18 +246,11 @@ func (d *DB) billed(ctx context.Context, from, to time.Time, after string, limit
 			AND NOT EXISTS (SELECT 1 FROM billing_workspaces n WHERE n.workspace = b.workspace AND n.valid_from > b.valid_from AND n.valid_from < ?)
 		ORDER BY b.workspace LIMIT ?`
 	f, t := timeText(from), timeText(to)
-	rows, err := d.reads.QueryContext(ctx, d.query(query), f, t, f, t, f, t, t, f, after, t, limit)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		b := billedInterval{from: from, to: to}
-		if err := rows.Scan(&b.Workspace, &b.Name, &b.Org, &b.OrgName, &b.Path, &b.CostCenter, &b.Labels, &b.Phase,
-			&b.objects, &b.bytes, &b.requests, &b.writes, &b.people, &b.bots); err != nil {
-			return nil, err
+	return read(ctx, d.reads, d.query(query), []any{f, t, f, t, f, t, t, f, after, t, limit}, func(b *billedInterval) []any {
+		b.from, b.to = from, to
+		return []any{
+			&b.Workspace, &b.Name, &b.Org, &b.OrgName, &b.Path, &b.CostCenter, &b.Labels, &b.Phase,
+			&b.objects, &b.bytes, &b.requests, &b.writes, &b.people, &b.bots,
 		}
-		all = append(all, b)
-	}
-	return all, rows.Err()
+	})
 }

@@ -58,30 +58,23 @@ func (r *Reader) Freshness(ctx context.Context) (all []audit.Freshness, err erro
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	now := r.now()
-	rows, err := r.db.reads.QueryContext(ctx, r.db.query(`SELECT replica, oldest FROM (
+	all, err = read(ctx, r.db.reads, r.db.query(`SELECT replica, oldest FROM (
 		SELECT replica, min(as_of) AS oldest FROM audit_heads GROUP BY replica ORDER BY min(as_of) DESC LIMIT ?) newest
-		WHERE oldest > ? ORDER BY oldest`), maxReplicas, timeText(now.Add(-heardOf)))
+		WHERE oldest > ? ORDER BY oldest`), []any{maxReplicas, timeText(now.Add(-heardOf))}, freshnessInto)
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	defer func() { _ = rows.Close() }()
 	own := r.shipper.upToDate()
-	for rows.Next() {
-		var f audit.Freshness
-		if err := rows.Scan(&f.Replica, (*moment)(&f.AsOf)); err != nil {
-			return nil, unavailable(err)
-		}
-		if f.Replica == own {
+	for i := range all {
+		if all[i].Replica == own {
 			// The table hears of it now and then only.
-			f.AsOf = now.UTC()
+			all[i].AsOf = now.UTC()
 		}
-		all = append(all, f)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, unavailable(err)
 	}
 	return all, nil
 }
+
+func freshnessInto(f *audit.Freshness) []any { return []any{&f.Replica, (*moment)(&f.AsOf)} }
 
 // Events returns a page.
 func (r *Reader) Events(ctx context.Context, q audit.Query) (page audit.Page, err error) {

@@ -57,7 +57,7 @@ func (d *DB) rights(ctx context.Context, heads, ended []audit.Head, since time.T
 		return fmt.Errorf("read the audit events: %w", err)
 	}
 	defer func() { _ = tx.Rollback() }()
-	known, err := ends(ctx, tx, "SELECT replica, log, seq, hash FROM audit_heads")
+	known, err := ends(ctx, tx, "audit_heads")
 	if err != nil {
 		return err
 	}

@@ -143,32 +143,43 @@ func (s *Shipper) Await(ctx context.Context) {
 
 // Run stores events until ctx ends, and then what is left, as far as the database takes it within two seconds.
 func (s *Shipper) Run(ctx context.Context) {
-	backoff := minBackoff
-	for {
-		began := time.Now()
-		err := s.session(ctx)
-		if ctx.Err() != nil {
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastTimeout)
-			defer cancel()
-			s.rest(last)
-			return
-		}
-		if s.Err() == nil || time.Since(began) > time.Minute {
-			backoff = minBackoff
-		}
+	began := time.Now()
+	within := repeat(ctx, func(ctx context.Context) error {
+		began = time.Now()
+		return s.session(ctx)
+	}, func() bool { return s.Err() == nil || time.Since(began) > time.Minute }, func(err error, wait time.Duration) {
 		s.failed(err)
-		waiting := []zap.Field{zap.Error(err), zap.Duration("retryAfter", backoff)}
+		waiting := []zap.Field{zap.Error(err), zap.Duration("retryAfter", wait)}
 		if errors.Is(err, errForked) {
 			log.From(ctx).Error("the records database is that of other audit files; events wait in the audit log", waiting...)
 		} else {
 			log.From(ctx).Warn("the records database cannot be written; events wait in the audit log", waiting...)
 		}
+	})
+	if within {
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastTimeout)
+		defer cancel()
+		s.rest(last)
+	}
+}
+
+// repeat calls session until ctx ends. After one that failed it calls failed and waits for the time that it tells: longer
+// after each one, until one worked. It reports whether ctx ended within a session instead of during a wait.
+func repeat(ctx context.Context, session func(context.Context) error, worked func() bool, failed func(error, time.Duration)) bool {
+	for wait := minBackoff; ; wait = min(2*wait, maxBackoff) {
+		err := session(ctx)
+		if ctx.Err() != nil {
+			return true
+		}
+		if worked() {
+			wait = minBackoff
+		}
+		failed(err, wait)
 		select {
 		case <-ctx.Done():
-			return
-		case <-time.After(backoff):
+			return false
+		case <-time.After(wait):
 		}
-		backoff = min(2*backoff, maxBackoff)
 	}
 }
 

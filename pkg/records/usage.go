@@ -70,31 +70,18 @@ func (u *UsageWriter) Err() error {
 // Run writes until ctx ends, and then what is left, as far as the database takes it within two seconds. Nothing waits
 // for the usage of this replica then.
 func (u *UsageWriter) Run(ctx context.Context) {
-	backoff := minBackoff
-	for {
-		err := u.session(ctx)
-		if ctx.Err() != nil {
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastTimeout)
-			defer cancel()
-			err = u.write(last)
-			if err == nil {
-				err = u.leave(last)
-			}
-			if err != nil {
-				log.From(ctx).Warn("the records database does not have the last usage of this replica", zap.Error(err))
-			}
-			return
-		}
-		if u.Err() == nil {
-			backoff = minBackoff
-		}
+	repeat(ctx, u.session, func() bool { return u.Err() == nil }, func(err error, wait time.Duration) {
 		u.done(time.Time{}, err)
-		log.From(ctx).Warn("the records database cannot be written; usage waits in memory", zap.Error(err), zap.Duration("retryAfter", backoff))
-		select {
-		case <-ctx.Done():
-		case <-time.After(backoff):
-		}
-		backoff = min(2*backoff, maxBackoff)
+		log.From(ctx).Warn("the records database cannot be written; usage waits in memory", zap.Error(err), zap.Duration("retryAfter", wait))
+	})
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastTimeout)
+	defer cancel()
+	err := u.write(last)
+	if err == nil {
+		err = u.leave(last)
+	}
+	if err != nil {
+		log.From(ctx).Warn("the records database does not have the last usage of this replica", zap.Error(err))
 	}
 }
 

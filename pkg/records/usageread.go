@@ -16,21 +16,10 @@ import (
 func (r *Reader) UsageFreshness(ctx context.Context) (all []audit.Freshness, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	rows, err := r.db.reads.QueryContext(ctx, r.db.query(`SELECT replica, as_of FROM (
+	all, err = read(ctx, r.db.reads, r.db.query(`SELECT replica, as_of FROM (
 		SELECT replica, as_of FROM usage_replicas WHERE as_of > ? ORDER BY as_of DESC LIMIT ?) newest ORDER BY as_of`),
-		timeText(r.now().Add(-heardOf)), maxReplicas)
+		[]any{timeText(r.now().Add(-heardOf)), maxReplicas}, freshnessInto)
 	if err != nil {
-		return nil, unavailable(err)
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		var f audit.Freshness
-		if err := rows.Scan(&f.Replica, (*moment)(&f.AsOf)); err != nil {
-			return nil, unavailable(err)
-		}
-		all = append(all, f)
-	}
-	if err := rows.Err(); err != nil {
 		return nil, unavailable(err)
 	}
 	return all, nil

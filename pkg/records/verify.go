@@ -31,10 +31,10 @@ func (d *DB) Verify(ctx context.Context, v *audit.Verifier) (heads []audit.Head,
 		return nil, fmt.Errorf("read the audit events: %w", err)
 	}
 	defer func() { _ = tx.Rollback() }()
-	if heads, err = ends(ctx, tx, "SELECT replica, log, seq, hash FROM audit_heads"); err != nil {
+	if heads, err = ends(ctx, tx, "audit_heads"); err != nil {
 		return nil, err
 	}
-	anchors, err := ends(ctx, tx, "SELECT replica, log, seq, hash FROM audit_anchors")
+	anchors, err := ends(ctx, tx, "audit_anchors")
 	if err != nil {
 		return nil, err
 	}
@@ -112,19 +112,13 @@ func sameFacts(want any, got sql.NullString) bool {
 	return string(x) == string(y)
 }
 
-// ends reads ends of chains.
-func ends(ctx context.Context, tx *sql.Tx, statement string) (ends []audit.Head, err error) {
-	rows, err := tx.QueryContext(ctx, statement)
+// ends reads ends of chains from a table.
+func ends(ctx context.Context, tx *sql.Tx, table string) ([]audit.Head, error) {
+	all, err := read(ctx, tx, "SELECT replica, log, seq, hash FROM "+table, nil, func(h *audit.Head) []any {
+		return []any{&h.Replica, &h.Log, &h.Seq, &h.Hash}
+	})
 	if err != nil {
 		return nil, fmt.Errorf("read the ends of the chains: %w", err)
 	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		var h audit.Head
-		if err := rows.Scan(&h.Replica, &h.Log, &h.Seq, &h.Hash); err != nil {
-			return nil, err
-		}
-		ends = append(ends, h)
-	}
-	return ends, rows.Err()
+	return all, nil
 }

@@ -71,20 +71,9 @@ func (a *Applier) bindingOf(s Step, bindings []*kcpapisv1alpha2.APIBinding) *kcp
 		if !ok {
 			continue
 		}
-		cluster := ""
-		if e.Status.Export != nil {
-			cluster = e.Status.Export.ClusterID
-		}
-		if b := tenancy.BindingOf(bindings, e.Spec.APIExport, cluster); b != nil {
+		if b := tenancy.BindingOf(bindings, e); b != nil {
 			return b
 		}
 	}
-	i := slices.IndexFunc(bindings, func(b *kcpapisv1alpha2.APIBinding) bool {
-		entry, ok := tenancy.EnabledEntryOf(b)
-		return ok && entry.UUID == s.Object
-	})
-	if i < 0 {
-		return nil
-	}
-	return bindings[i]
+	return tenancy.BindingNaming(bindings, s.Object)
 }

@@ -110,13 +110,13 @@ func (r BillingRules) Check(personal bool, before, after *v1alpha1.Billing) erro
 	case is == was:
 	case is != "":
 		if r.Listed != nil && !r.Listed(is) {
-			return refusedBilling(costCenterField, "is not one of the cost centers of this hub; ask a platform admin which there are")
+			return errs.UnprocessableField(costCenterField, "is not one of the cost centers of this hub; ask a platform admin which there are")
 		}
 	case r.Required && !personal:
-		return refusedBilling(costCenterField, "cannot be taken away, because this hub requires a cost center")
+		return errs.UnprocessableField(costCenterField, "cannot be taken away, because this hub requires a cost center")
 	}
 	if after != nil && len(after.Labels) > maxBillingLabels {
-		return refusedBilling("billing.labels", fmt.Sprintf("has at most %d labels", maxBillingLabels))
+		return errs.UnprocessableField("billing.labels", fmt.Sprintf("has at most %d labels", maxBillingLabels))
 	}
 	return nil
 }
@@ -124,7 +124,7 @@ func (r BillingRules) Check(personal bool, before, after *v1alpha1.Billing) erro
 // CheckNew judges the billing of something new. before is what it has without a word of the request.
 func (r BillingRules) CheckNew(personal bool, before, after *v1alpha1.Billing) error {
 	if r.Required && !personal && costCenter(after) == "" {
-		return refusedBilling(costCenterField, "is required; give the account to charge")
+		return errs.UnprocessableField(costCenterField, "is required; give the account to charge")
 	}
 	return r.Check(personal, before, after)
 }
@@ -134,8 +134,4 @@ func costCenter(b *v1alpha1.Billing) string {
 		return ""
 	}
 	return b.CostCenter
-}
-
-func refusedBilling(field, message string) error {
-	return errs.New(errs.Unprocessable, field+": "+message, errs.Cause{Type: "FieldValueInvalid", Field: field, Message: message})
 }

@@ -122,8 +122,7 @@ func CheckBotTokenTTL(field string, given *int64, longest time.Duration) (time.D
 	}
 	shortest, most := int64(MinBotTokenTTL/time.Second), int64(longest/time.Second)
 	if *given < shortest || *given > most {
-		message := fmt.Sprintf("must be a number of seconds from %d to %d", shortest, most)
-		return 0, errs.New(errs.Unprocessable, field+": "+message, errs.Cause{Type: "FieldValueInvalid", Field: field, Message: message})
+		return 0, errs.UnprocessableField(field, fmt.Sprintf("must be a number of seconds from %d to %d", shortest, most))
 	}
 	return time.Duration(*given) * time.Second, nil
 }

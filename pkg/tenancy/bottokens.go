@@ -37,8 +37,7 @@ func CheckRotationGrace(field string, given *int64) (time.Duration, error) {
 		return DefaultRotationGrace, nil
 	}
 	if most := int64(maxRotationGrace / time.Second); *given < 0 || *given > most {
-		message := fmt.Sprintf("must be a number of seconds from 0 to %d", most)
-		return 0, errs.New(errs.Unprocessable, field+": "+message, errs.Cause{Type: "FieldValueInvalid", Field: field, Message: message})
+		return 0, errs.UnprocessableField(field, fmt.Sprintf("must be a number of seconds from 0 to %d", most))
 	}
 	return time.Duration(*given) * time.Second, nil
 }

@@ -90,11 +90,23 @@ func EnabledEntryOf(b *kcpapisv1alpha2.APIBinding) (e EnabledEntry, ok bool) {
 	return e, true
 }
 
-// BindingOf finds the APIBinding of an APIExport among those of a Workspace, or nil. cluster is
-// the ID of the logical cluster of the export, which a binding can name in place of the path; it
-// is empty if it is not known. Of several, kcp serves one that is Bound; those that are being
-// deleted come last.
-func BindingOf(bindings []*kcpapisv1alpha2.APIBinding, ref v1alpha1.APIExportRef, cluster string) (found *kcpapisv1alpha2.APIBinding) {
+// BindingNaming finds the APIBinding that names an entry among those of a Workspace, or nil.
+func BindingNaming(bindings []*kcpapisv1alpha2.APIBinding, entry string) *kcpapisv1alpha2.APIBinding {
+	found, _ := first(bindings, func(b *kcpapisv1alpha2.APIBinding) bool {
+		was, ok := EnabledEntryOf(b)
+		return ok && was.UUID == entry
+	})
+	return found
+}
+
+// BindingOf finds the APIBinding of the APIExport of an entry among those of a Workspace, or nil. A binding
+// can name the logical cluster of the export in place of the path. Of several, kcp serves one that is Bound;
+// those that are being deleted come last.
+func BindingOf(bindings []*kcpapisv1alpha2.APIBinding, entry *v1alpha1.CatalogEntry) (found *kcpapisv1alpha2.APIBinding) {
+	ref, cluster := entry.Spec.APIExport, ""
+	if entry.Status.Export != nil {
+		cluster = entry.Status.Export.ClusterID
+	}
 	rank := func(b *kcpapisv1alpha2.APIBinding) int {
 		switch {
 		case !b.DeletionTimestamp.IsZero():
@@ -136,7 +148,7 @@ func (e Enabling) Binding() (want, held *kcpapisv1alpha2.APIBinding, changed boo
 	if err := e.check(); err != nil {
 		return nil, nil, false, err
 	}
-	held = BindingOf(e.Bindings, e.Entry.Spec.APIExport, e.cluster())
+	held = BindingOf(e.Bindings, e.Entry)
 	if held != nil && !held.DeletionTimestamp.IsZero() {
 		_, message := CatalogStateOf(nil, held)
 		return nil, nil, false, errs.New(errs.Conflict, "the provider is being disabled here; enable it again when that is done ("+message+")")
@@ -206,13 +218,6 @@ func (e Enabling) widened(held *kcpapisv1alpha2.APIBinding) error {
 		}
 	}
 	return nil
-}
-
-func (e Enabling) cluster() string {
-	if e.Entry.Status.Export == nil {
-		return ""
-	}
-	return e.Entry.Status.Export.ClusterID
 }
 
 // taken refuses an API with a resource that the Workspace has from elsewhere. kcp would bind the

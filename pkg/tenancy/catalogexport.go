@@ -18,18 +18,18 @@ import (
 // then returned.
 func CheckCatalogExport(tree Tree, org string, ref v1alpha1.APIExportRef) (workspace string, err error) {
 	if ReservedExport(ref.Name) {
-		return "", unprocessable("apiExport.name", "is an export of kcp or of the hub, which no catalog entry may name")
+		return "", errs.UnprocessableField("apiExport.name", "is an export of kcp or of the hub, which no catalog entry may name")
 	}
 	if strings.HasPrefix(ref.Path, tree.Providers()+":") {
 		return "", nil
 	}
 	if org == "" {
-		return "", unprocessable("apiExport.path", "must be a workspace below "+tree.Providers())
+		return "", errs.UnprocessableField("apiExport.path", "must be a workspace below "+tree.Providers())
 	}
 	if in, workspace, ok := tree.ParseWorkspacePath(ref.Path); ok && in == org {
 		return workspace, nil
 	}
-	return "", unprocessable("apiExport.path", "must be a workspace below "+tree.Providers()+", or a workspace of this organization")
+	return "", errs.UnprocessableField("apiExport.path", "must be a workspace below "+tree.Providers()+", or a workspace of this organization")
 }
 
 // PublishingWorkspace returns the Workspace in which kcp is asked whether a person may bind an
@@ -152,8 +152,4 @@ func ClaimsAnswered(claims []v1alpha1.CatalogClaim, accepted, rejected []v1alpha
 
 func claimed(c v1alpha1.CatalogClaim) v1alpha1.CatalogResource {
 	return v1alpha1.CatalogResource{Group: c.Group, Resource: c.Resource}
-}
-
-func unprocessable(field, message string) error {
-	return errs.New(errs.Unprocessable, field+": "+message, errs.Cause{Type: "FieldValueInvalid", Field: field, Message: message})
 }

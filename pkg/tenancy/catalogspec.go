@@ -113,7 +113,7 @@ func CheckBackendURL(field, raw string, private bool) error {
 		return err
 	}
 	if port, err := strconv.ParseUint(cmp.Or(u.Port(), "443"), 10, 16); err != nil || !backendPort(uint16(port)) {
-		return unprocessable(field, "must have the port 443, or one from 1024 to 65535")
+		return errs.UnprocessableField(field, "must have the port 443, or one from 1024 to 65535")
 	}
 	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 	last := host[strings.LastIndexByte(host, '.')+1:]
@@ -122,10 +122,10 @@ func CheckBackendURL(field, raw string, private bool) error {
 	case err == nil && CheckBackendAddress(addr, private):
 		return nil
 	case err == nil, last == "localhost" && !private:
-		return unprocessable(field, "is not an address that the hub connects to; name a server with a public address")
+		return errs.UnprocessableField(field, "is not an address that the hub connects to; name a server with a public address")
 	case isNumber(last):
 		// Some resolvers read 127.1 and 0x7f000001 as addresses.
-		return unprocessable(field, "has a host that is neither a name nor an IP address")
+		return errs.UnprocessableField(field, "has a host that is neither a name nor an IP address")
 	}
 	return nil
 }
@@ -145,10 +145,10 @@ func isNumber(label string) bool {
 func httpsURL(field, raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil || len(raw) > maxURL || u.Scheme != "https" || !strings.HasPrefix(raw, "https://") || u.Hostname() == "" || strings.Contains(u.Host, "%") {
-		return nil, unprocessable(field, "must be a URL that begins with https://, of at most 2048 characters")
+		return nil, errs.UnprocessableField(field, "must be a URL that begins with https://, of at most 2048 characters")
 	}
 	if u.User != nil || u.Fragment != "" {
-		return nil, unprocessable(field, "must have no user, no password and no fragment")
+		return nil, errs.UnprocessableField(field, "must have no user, no password and no fragment")
 	}
 	return u, nil
 }

@@ -45,20 +45,16 @@ func LivingOf(list []v1alpha1.Membership, now time.Time) []*v1alpha1.Membership 
 func ParseExpiry(field, text string, now time.Time) (*metav1.Time, error) {
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return nil, notExpiry(field, "must be a time in RFC 3339, such as 2030-01-31T18:00:00Z")
+		return nil, errs.UnprocessableField(field, "must be a time in RFC 3339, such as 2030-01-31T18:00:00Z")
 	}
 	end := metav1.NewTime(at.UTC().Truncate(time.Second))
 	if end.Sub(now) < MinExpiry {
-		return nil, notExpiry(field, "must be at least a minute ahead")
+		return nil, errs.UnprocessableField(field, "must be at least a minute ahead")
 	}
 	if end.Year() > 9999 {
-		return nil, notExpiry(field, "must be before the year 10000")
+		return nil, errs.UnprocessableField(field, "must be before the year 10000")
 	}
 	return &end, nil
-}
-
-func notExpiry(field, message string) error {
-	return errs.New(errs.Unprocessable, field+": "+message, errs.Cause{Type: "FieldValueInvalid", Field: field, Message: message})
 }
 
 // ExpiryText is an end as people and the audit log read it.

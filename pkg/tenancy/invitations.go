@@ -41,9 +41,7 @@ func CheckInvitationExpiry(field string, at *metav1.Time, now time.Time) (time.T
 		return now.Add(DefaultInvitationLife).Truncate(time.Second), nil
 	}
 	if life := at.Sub(now); life < minInvitationLife || life > maxInvitationLife {
-		e := errs.InvalidField(field, "must be a minute to 30 days ahead")
-		e.Code = errs.Unprocessable
-		return time.Time{}, e
+		return time.Time{}, errs.UnprocessableField(field, "must be a minute to 30 days ahead")
 	}
 	return at.UTC().Truncate(time.Second), nil
 }

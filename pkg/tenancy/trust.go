@@ -201,9 +201,7 @@ var ownerClaims = []string{"sub", "repository_id", "repository_owner_id", "proje
 // CheckTrust refuses a rule that cannot match, or that can match the jobs of strangers: a name can be
 // given to another project later, a number cannot. issuers are those that the operator allows.
 func CheckTrust(t v1alpha1.BotTrust, issuers []string) error {
-	refuse := func(field, message string) error {
-		return errs.New(errs.Unprocessable, field+": "+message, errs.Cause{Type: "FieldValueInvalid", Field: field, Message: message})
-	}
+	refuse := errs.UnprocessableField
 	switch {
 	case len(issuers) == 0:
 		return refuse("issuer", "this hub has no identity provider of jobs; ask the operator for --ci-issuer")

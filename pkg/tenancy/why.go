@@ -208,7 +208,7 @@ func (e Explanation) unserved() Missing {
 			continue
 		}
 		slug := entry.Spec.Slug
-		switch state, message := CatalogStateOf(entry.Status.Export, BindingOf(e.Bindings, entry.Spec.APIExport, entry.Status.Export.ClusterID)); state {
+		switch state, message := CatalogStateOf(entry.Status.Export, BindingOf(e.Bindings, entry)); state {
 		case CatalogDisabled:
 			return Missing{Code: MissingProvider, Slug: slug, Message: fmt.Sprintf("the provider %s has %s, and is not enabled in this workspace", slug, name)}
 		default:

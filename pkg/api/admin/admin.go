@@ -96,17 +96,8 @@ func (h *Handler) users(w http.ResponseWriter, r *http.Request) error {
 	return paging.Write(w, r, items, func(v rest.AdminUser) (string, string) { return v.DisplayName, v.Name })
 }
 
-// person returns the User in the path.
-func (h *Handler) person(r *http.Request) (*v1alpha1.User, error) {
-	u, ok := h.Views.ByName(chi.URLParam(r, "name"))
-	if !ok {
-		return nil, errs.New(errs.NotFound, "there is no person of this name")
-	}
-	return u, nil
-}
-
 func (h *Handler) user(w http.ResponseWriter, r *http.Request) error {
-	u, err := h.person(r)
+	u, err := h.Person(chi.URLParam(r, "name"))
 	if err != nil {
 		return err
 	}
@@ -114,21 +105,15 @@ func (h *Handler) user(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.Write(w, http.StatusOK, h.userView(u))
 }
 
-// memberships answers with the index of a User, each Organization before its Workspaces.
+// memberships answers with the index of a User.
 func (h *Handler) memberships(w http.ResponseWriter, r *http.Request) error {
-	u, err := h.person(r)
+	u, err := h.Person(chi.URLParam(r, "name"))
 	if err != nil {
 		return err
 	}
-	deleted, err := httpapi.Flag(r, "deleted")
+	items, err := h.Rows(r, u.Name)
 	if err != nil {
 		return err
-	}
-	var items []rest.MembershipRow
-	for _, e := range h.Views.Index(u.Name) {
-		if deleted || e.SoftDeletedAt == nil {
-			items = append(items, h.Row(e))
-		}
 	}
 	return paging.Write(w, r, items, func(m rest.MembershipRow) (string, string) {
 		return m.OrgDisplayName, m.OrgUUID + "/" + m.WorkspaceUUID
@@ -161,7 +146,7 @@ func (h *Handler) patchUser(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	held, err := h.person(r)
+	held, err := h.Person(chi.URLParam(r, "name"))
 	if err != nil {
 		return err
 	}

@@ -88,8 +88,5 @@ func (h *Handler) decideRescue(ctx context.Context, o *v1alpha1.Organization, cl
 	if err != nil {
 		return nil, err
 	}
-	return tenancy.DecideRescue(o, tenancy.LivingOf(list, h.Rights.Clock.Now()), r, func(user string) bool {
-		u, _ := h.Views.ByName(user)
-		return tenancy.Active(u)
-	})
+	return tenancy.DecideRescue(o, tenancy.LivingOf(list, h.Rights.Clock.Now()), r, h.Active)
 }

@@ -28,14 +28,8 @@ func filterOf(r *http.Request) (f audit.Filter, err error) {
 	if f.Workspace, err = query.UUID(r, "workspace", "a workspace"); err != nil {
 		return f, err
 	}
-	if f.Since, err = query.Moment(r, "since"); err != nil {
+	if f.Since, f.Until, err = query.Between(r, "since", "until"); err != nil {
 		return f, err
-	}
-	if f.Until, err = query.Moment(r, "until"); err != nil {
-		return f, err
-	}
-	if !f.Until.IsZero() && !f.Since.Before(f.Until) {
-		return f, errs.InvalidField("query:until", "must be after since")
 	}
 	f.MinCode, f.MaxCode, err = codes(r)
 	return f, err

@@ -145,10 +145,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	if _, err := h.Ready(r, scope); err != nil {
 		return err
 	}
-	uuid := h.NewUUID()
-	if key != "" {
-		uuid = tenancy.KeyedUUID(string(httpmw.CallerOf(r).User.UID), scope.Workspace.UUID+"/serviceaccounts", key)
-	}
+	uuid := idempotency.ID(r, key, scope.Workspace.UUID+"/serviceaccounts", h.NewUUID)
 	ctx, cancel, err := api.Write(r, httpmw.Intent{Object: uuid, Facts: audit.Facts{Role: string(role)}})
 	if err != nil {
 		return err
@@ -268,12 +265,8 @@ func editOf(r *http.Request) (e edit, err error) {
 	if err := httpapi.Read(r, &in); err != nil {
 		return e, err
 	}
-	name, ok, err := mergepatch.DisplayName(in.DisplayName)
-	if err != nil {
+	if e.name, err = mergepatch.Given(mergepatch.DisplayName(in.DisplayName)); err != nil {
 		return e, err
-	}
-	if ok {
-		e.name = &name
 	}
 	text, ok, err := mergepatch.Text("role", in.Role)
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/idempotency"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
@@ -43,11 +42,7 @@ func (h *Handler) rotate(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	key, _, err := idempotency.Key(r)
-	if err != nil {
-		return err
-	}
-	b, err := h.named(r, scope)
+	key, b, err := h.keyed(r, scope)
 	if err != nil {
 		return err
 	}

@@ -62,11 +62,7 @@ func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	key, _, err := idempotency.Key(r)
-	if err != nil {
-		return err
-	}
-	b, err := h.named(r, scope)
+	key, b, err := h.keyed(r, scope)
 	if err != nil {
 		return err
 	}
@@ -205,16 +201,15 @@ func (h *Handler) revoked(w http.ResponseWriter, r *http.Request, action string,
 	return c.Serve(w, r, &h.Deps)
 }
 
-// idFor returns the ID of what a request adds to a collection of a Bot: the same for a repeated
-// Idempotency-Key, and a new one without a key.
+// keyed returns the Idempotency-Key of a request that adds to a collection of the Bot in the path, and the Bot.
+func (h *Handler) keyed(r *http.Request, scope *tenancy.Scope) (key string, b *v1alpha1.Bot, err error) {
+	if key, _, err = idempotency.Key(r); err == nil {
+		b, err = h.named(r, scope)
+	}
+	return key, b, err
+}
+
+// idFor returns the ID of what a request adds to a collection of a Bot.
 func (h *Handler) idFor(r *http.Request, b *v1alpha1.Bot, collection, key string) string {
-	if key == "" {
-		return h.NewUUID()
-	}
-	caller := httpmw.CallerOf(r)
-	by := b.UID
-	if caller.User != nil {
-		by = caller.User.UID
-	}
-	return tenancy.KeyedUUID(string(by), httpmw.ScopeOf(r).Workspace.UUID+"/serviceaccounts/"+b.Name+"/"+collection, key)
+	return idempotency.ID(r, key, httpmw.ScopeOf(r).Workspace.UUID+"/serviceaccounts/"+b.Name+"/"+collection, h.NewUUID)
 }

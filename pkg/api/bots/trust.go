@@ -11,7 +11,6 @@ import (
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/idempotency"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -86,11 +85,7 @@ func (h *Handler) addTrust(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	key, _, err := idempotency.Key(r)
-	if err != nil {
-		return err
-	}
-	b, err := h.named(r, scope)
+	key, b, err := h.keyed(r, scope)
 	if err != nil {
 		return err
 	}

@@ -120,10 +120,8 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	asked.ID, asked.CreatedAt = h.NewUUID(), metav1.NewTime(h.Rights.Clock.Now()).Rfc3339Copy()
-	if key != "" {
-		asked.ID = tenancy.KeyedUUID(string(httpmw.CallerOf(r).User.UID), scope.Org.UUID()+"/groups", key)
-	}
+	asked.ID = idempotency.ID(r, key, scope.Org.UUID()+"/groups", h.NewUUID)
+	asked.CreatedAt = metav1.NewTime(h.Rights.Clock.Now()).Rfc3339Copy()
 	// What the cache shows to be there, or to be refused, does not wait for the other writers of the Organization.
 	switch mappings, m, err := tenancy.MapGroup(scope.Org.Organization, asked); {
 	case err != nil:

@@ -115,10 +115,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	}
 	secret := h.NewSecret()
 	spec.SecretHash = tenancy.InvitationHash(secret)
-	id := h.NewID()
-	if key != "" {
-		id = tenancy.KeyedUUID(string(httpmw.CallerOf(r).User.UID), scope.Org.UUID()+"/"+scope.WorkspaceUUID()+"/invitations", key)
-	}
+	id := idempotency.ID(r, key, scope.Org.UUID()+"/"+scope.WorkspaceUUID()+"/invitations", h.NewID)
 	c := v1alpha1.InvitationChange{Name: id, Invitation: spec, By: scope.User, RequestedAt: tenancy.DecisionTime(h.Now())}
 	in := invited{Invitation: tenancy.NewInvitation(c), org: scope.Org, workspace: scope.Workspace}
 	in.CreationTimestamp = metav1.NewTime(c.RequestedAt.Time).Rfc3339Copy()

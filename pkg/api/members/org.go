@@ -28,7 +28,7 @@ func (h *Handler) addToOrg(w http.ResponseWriter, r *http.Request) error {
 	if err := tenancy.CheckRole("role", role); err != nil {
 		return err
 	}
-	expiry, err := h.expiryIn(in.ExpiresAt)
+	expiry, err := h.Expiry(in.ExpiresAt)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (h *Handler) changeInOrg(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	expiry, err := h.expiryIn(in.ExpiresAt)
+	expiry, err := h.Expiry(in.ExpiresAt)
 	if err != nil {
 		return err
 	}
@@ -65,11 +65,6 @@ func (h *Handler) changeInOrg(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return h.changed(w, r, scope, user, d, match)
-}
-
-// expiryIn reads the member expiresAt of a body.
-func (h *Handler) expiryIn(raw rest.Field[string]) (*tenancy.Expiry, error) {
-	return mergepatch.Expiry(raw, h.Rights.Clock.Now())
 }
 
 // roleIn reads the member role of a patch.
@@ -177,13 +172,8 @@ func (h *Handler) cached(scope *tenancy.Scope) []*v1alpha1.Membership {
 }
 
 func (h *Handler) decideEnding(scope *tenancy.Scope, o *v1alpha1.Organization, memberships []*v1alpha1.Membership, e tenancy.Ending) ([]v1alpha1.MembershipChange, error) {
-	return tenancy.DecideEnding(o, memberships, e, h.active, func(uuid string) string {
+	return tenancy.DecideEnding(o, memberships, e, h.Active, func(uuid string) string {
 		ws, _ := h.Views.Workspace(scope.Org.UUID(), uuid)
 		return ws.DisplayName
 	})
-}
-
-func (h *Handler) active(user string) bool {
-	u, _ := h.Views.ByName(user)
-	return tenancy.Active(u)
 }

@@ -29,7 +29,7 @@ func (h *Handler) addToWorkspace(w http.ResponseWriter, r *http.Request) error {
 	if err := tenancy.CheckRoles("roles", roles); err != nil {
 		return err
 	}
-	expiry, err := h.expiryIn(in.ExpiresAt)
+	expiry, err := h.Expiry(in.ExpiresAt)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (h *Handler) changeInWorkspace(w http.ResponseWriter, r *http.Request) erro
 	if e.Sudo, err = flagIn("sudo", in.Sudo); err != nil {
 		return err
 	}
-	if e.Expiry, err = h.expiryIn(in.ExpiresAt); err != nil {
+	if e.Expiry, err = h.Expiry(in.ExpiresAt); err != nil {
 		return err
 	}
 	if e.User, err = named(r); err != nil {

@@ -167,7 +167,7 @@ func (h *Handler) see(of *tenancy.Org, e *v1alpha1.CatalogEntry, bindings []*kcp
 	// Another entry may have enabled the same export: its binding says so.
 	if p.binding = bindingOf(e, bindings); p.binding != nil {
 		if by, ok := tenancy.EnabledEntryOf(p.binding); ok && by.UUID != e.Name {
-			p.binding = named(e.Name, bindings)
+			p.binding = tenancy.BindingNaming(bindings, e.Name)
 		}
 	}
 	return p, p.binding != nil
@@ -208,24 +208,10 @@ func (h *Handler) Visible(org tenancy.Org) (entries []*v1alpha1.CatalogEntry) {
 // bindingOf returns the binding of an entry. A binding that names the entry counts even if its
 // export differs: an earlier entry of the same slug may have had another export.
 func bindingOf(e *v1alpha1.CatalogEntry, bindings []*kcpapisv1alpha2.APIBinding) *kcpapisv1alpha2.APIBinding {
-	cluster := ""
-	if e.Status.Export != nil {
-		cluster = e.Status.Export.ClusterID
-	}
-	if b := tenancy.BindingOf(bindings, e.Spec.APIExport, cluster); b != nil {
+	if b := tenancy.BindingOf(bindings, e); b != nil {
 		return b
 	}
-	return named(e.Name, bindings)
-}
-
-// named is the binding that names an entry, or nil.
-func named(uuid string, bindings []*kcpapisv1alpha2.APIBinding) *kcpapisv1alpha2.APIBinding {
-	for _, b := range bindings {
-		if was, ok := tenancy.EnabledEntryOf(b); ok && was.UUID == uuid {
-			return b
-		}
-	}
-	return nil
+	return tenancy.BindingNaming(bindings, e.Name)
 }
 
 // find returns the provider in the path. bindings are those of the Workspace. The answer for an
@@ -242,7 +228,7 @@ func (h *Handler) find(r *http.Request, bindings []*kcpapisv1alpha2.APIBinding) 
 			return p, nil
 		}
 	}
-	if b := named(name, bindings); b != nil {
+	if b := tenancy.BindingNaming(bindings, name); b != nil {
 		return provider{binding: b}, nil
 	}
 	return provider{}, tenancy.NoSuchCatalogEntry()

@@ -186,10 +186,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	id := h.NewUUID()
-	if key != "" {
-		id = tenancy.KeyedUUID(string(httpmw.CallerOf(r).User.UID), scope.Org.UUID()+"/requests", key)
-	}
+	id := idempotency.ID(r, key, scope.Org.UUID()+"/requests", h.NewUUID)
 	c := v1alpha1.RequestChange{Name: id, Request: &spec, RequestedAt: tenancy.DecisionTime(h.now())}
 	made := tenancy.NewAccessRequest(c)
 	made.CreationTimestamp = metav1.NewTime(c.RequestedAt.Time).Rfc3339Copy()

@@ -77,11 +77,7 @@ func (h *Handler) owner(r *http.Request) (*v1alpha1.User, error) {
 	if name == "" {
 		return httpmw.CallerOf(r).User, nil
 	}
-	u, ok := h.Views.ByName(name)
-	if !ok {
-		return nil, errs.New(errs.NotFound, "there is no person of this name")
-	}
-	return u, nil
+	return h.Person(name)
 }
 
 // open reports whether the client of a Session can use it. A code that was not redeemed may

@@ -88,16 +88,8 @@ func billingQuery(r *http.Request) (q usage.BillingQuery, err error) {
 	if q.CostCenter, err = query.Text(r, "costCenter"); err != nil {
 		return q, err
 	}
-	if q.From, err = query.Moment(r, "from"); err != nil {
-		return q, err
-	}
-	if q.To, err = query.Moment(r, "to"); err != nil {
-		return q, err
-	}
-	if !q.To.IsZero() && !q.From.Before(q.To) {
-		return q, errs.InvalidField("query:to", "must be after from")
-	}
-	return q, nil
+	q.From, q.To, err = query.Between(r, "from", "to")
+	return q, err
 }
 
 // billedAfter returns the position in ?continue=. It is nil for the first page.

@@ -113,10 +113,7 @@ func spanIn(r *http.Request, now time.Time, step usage.Step) (s usage.Span, err 
 	if step == usage.Day {
 		back = defaultDays
 	}
-	if s.From, err = query.Moment(r, "from"); err != nil {
-		return s, err
-	}
-	if s.To, err = query.Moment(r, "to"); err != nil {
+	if s.From, s.To, err = query.Between(r, "from", "to"); err != nil {
 		return s, err
 	}
 	length := s.Step.Duration()

@@ -27,11 +27,7 @@ func (h *Handler) target(r *http.Request) (*v1alpha1.User, error) {
 	if !caller.PlatformAdmin {
 		return nil, errs.New(errs.Forbidden, "only a platform admin may do this to somebody else's account")
 	}
-	u, ok := h.Views.ByName(name)
-	if !ok {
-		return nil, errs.New(errs.NotFound, "there is no person of this name")
-	}
-	return u, nil
+	return h.Person(name)
 }
 
 // remove requests the deletion of a User (O-8). The User can only undelete themselves until the

@@ -98,19 +98,12 @@ func (h *Handler) patchMe(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (h *Handler) memberships(w http.ResponseWriter, r *http.Request) error {
-	deleted, err := httpapi.Flag(r, "deleted")
+	items, err := h.Rows(r, httpmw.CallerOf(r).User.Name)
 	if err != nil {
 		return err
 	}
 	if err := paging.SinglePage(r); err != nil {
 		return err
-	}
-	entries := h.Views.Index(httpmw.CallerOf(r).User.Name)
-	items := make([]rest.MembershipRow, 0, len(entries))
-	for _, e := range entries {
-		if deleted || e.SoftDeletedAt == nil {
-			items = append(items, h.Row(e))
-		}
 	}
 	return httpapi.Write(w, http.StatusOK, rest.List[rest.MembershipRow]{Items: items})
 }

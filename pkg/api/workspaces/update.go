@@ -10,7 +10,6 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
-	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -25,38 +24,24 @@ type edit struct {
 	billing  tenancy.BillingEdit
 }
 
-// endIn reads the member expiresAt of a body. Workspaces end by kcp's time, as Memberships do.
-func (h *Handler) endIn(raw rest.Field[string]) (*tenancy.Expiry, error) {
-	return mergepatch.Expiry(raw, h.Rights.Clock.Now())
-}
-
 // editOf reads a patch.
 func (h *Handler) editOf(r *http.Request) (e edit, err error) {
 	var in rest.UpdateWorkspaceRequest
 	if err := httpapi.Read(r, &in); err != nil {
 		return e, err
 	}
-	name, given, err := mergepatch.DisplayName(in.DisplayName)
-	if err != nil {
+	if e.name, err = mergepatch.Given(mergepatch.DisplayName(in.DisplayName)); err != nil {
 		return e, err
 	}
-	if given {
-		e.name = &name
-	}
-	if e.description, err = mergepatch.Description(in.Description); err != nil {
+	if e.description, err = mergepatch.Given(mergepatch.Description(in.Description)); err != nil {
 		return e, err
 	}
-	if e.end, err = h.endIn(in.ExpiresAt); err != nil {
+	if e.end, err = h.Expiry(in.ExpiresAt); err != nil {
 		return e, err
 	}
-	requests, given, err := mergepatch.Text("requests", in.Requests)
-	switch {
-	case err != nil:
+	choice := mergepatch.OneOf("requests", tenancy.RequestsNone, tenancy.RequestsMembers)
+	if e.requests, err = mergepatch.Given(choice(in.Requests)); err != nil {
 		return e, err
-	case given && requests != tenancy.RequestsNone && requests != tenancy.RequestsMembers:
-		return e, errs.InvalidField("requests", "must be none or members")
-	case given:
-		e.requests = &requests
 	}
 	e.billing, err = mergepatch.Billing(in.Billing)
 	return e, err

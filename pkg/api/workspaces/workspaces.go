@@ -115,7 +115,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	end, err := h.endIn(in.ExpiresAt)
+	end, err := h.Expiry(in.ExpiresAt)
 	if err != nil {
 		return err
 	}

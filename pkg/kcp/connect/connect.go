@@ -35,12 +35,20 @@ func (o Options) kubeconfig() string {
 
 // EmbeddedOptions are the options of the embedded kcp.
 type EmbeddedOptions struct {
-	Dir                                string
+	// Dir is the directory of all data: etcd's files, certificates, keys and
+	// admin.kubeconfig.
+	Dir string
+	// Port is kcp's port; EtcdClientPort and EtcdPeerPort are etcd's. All are on
+	// loopback. 0 chooses a free port once for a Dir, because kcp stores URLs that
+	// contain its port.
 	Port, EtcdClientPort, EtcdPeerPort int
-	Tokens                             authenticator.Token
-	JWT                                []apiserverv1.JWTAuthenticator
-	// EtcdQuota is how large the database of etcd may grow, in bytes. 0 means the default of the
-	// embedded kcp.
+	// Tokens authenticates static tokens; nil for none. It is asked for every request, so that
+	// tokens can change while kcp runs.
+	Tokens authenticator.Token
+	// JWT are the issuers of people's tokens; empty for none.
+	JWT []apiserverv1.JWTAuthenticator
+	// EtcdQuota is how large the database of etcd may grow, in bytes. 0 means 8 GiB. etcd itself
+	// refuses writes when its file is larger by the reserve of 64 MiB.
 	EtcdQuota int64
 	// Metrics is where kedge_etcd_* are registered; nil for nowhere.
 	Metrics prometheus.Registerer

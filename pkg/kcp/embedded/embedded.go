@@ -18,13 +18,11 @@ import (
 	"github.com/kcp-dev/kcp/pkg/server/options/batteries"
 	"github.com/prometheus/client_golang/prometheus"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
-	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
-	"k8s.io/apiserver/pkg/authentication/authenticator"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/faroshq/kedge-hub/pkg/storage"
+	"github.com/faroshq/kedge-hub/pkg/kcp/connect"
 )
 
 // host is the only address that kcp and etcd listen on.
@@ -36,27 +34,7 @@ const Audience = "kedge"
 const issuer = "https://kcp.default.svc"
 
 // Options configure an embedded kcp.
-type Options struct {
-	// Dir is the directory of all data: etcd's files, certificates, keys and
-	// admin.kubeconfig.
-	Dir string
-	// Port is kcp's port; EtcdClientPort and EtcdPeerPort are etcd's. All are on
-	// loopback. 0 chooses a free port once for a Dir, because kcp stores URLs that
-	// contain its port.
-	Port, EtcdClientPort, EtcdPeerPort int
-	// Tokens authenticates static tokens; nil for none. It is asked for every request, so that
-	// tokens can change while kcp runs.
-	Tokens authenticator.Token
-	// JWT are the issuers of people's tokens; empty for none.
-	JWT []apiserverv1.JWTAuthenticator
-	// EtcdQuota is how large the database of etcd may grow, in bytes. 0 means 8 GiB. etcd itself
-	// refuses writes when its file is larger by the reserve of 64 MiB.
-	EtcdQuota int64
-	// Metrics is where kedge_etcd_* are registered; nil for nowhere.
-	Metrics prometheus.Registerer
-	// Storage is told how full etcd is; nil if nobody is.
-	Storage *storage.Monitor
-}
+type Options = connect.EmbeddedOptions
 
 // Change changes the options of kcp.
 type Change func(*serveroptions.Options)

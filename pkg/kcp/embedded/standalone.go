@@ -45,7 +45,7 @@ func Standalone(o Options, tokenFile string) (etcd, kcp []string, err error) {
 	if err := unused(o.Dir); err != nil {
 		return nil, nil, err
 	}
-	if err := o.sameIssuers(); err != nil {
+	if err := sameIssuers(o); err != nil {
 		return nil, nil, err
 	}
 	clientURL, peerURL := "https://localhost:"+strconv.Itoa(o.EtcdClientPort), "https://localhost:"+strconv.Itoa(o.EtcdPeerPort)
@@ -95,7 +95,7 @@ func flagsOf(o *serveroptions.Options) *pflag.FlagSet {
 }
 
 // sameIssuers returns an error if the options name other issuers than those that kcp accepted at its last start.
-func (o Options) sameIssuers() error {
+func sameIssuers(o Options) error {
 	path := filepath.Join(o.Dir, authenticationFile)
 	written, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) && len(o.JWT) == 0 {

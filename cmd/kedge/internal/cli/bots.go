@@ -48,8 +48,7 @@ func (a *app) botsCommand() *cobra.Command {
 and tokens for programs such as CI. Only admins of the workspace can create bots.`,
 		Example: "  kedge bots create CI\n  kedge bots tokens create CI --file kubeconfig\n  kedge bots tokens revoke CI --all",
 	}
-	a.orgFlag(cmd, &b.org)
-	a.workspaceFlag(cmd, &b.org, &b.workspace)
+	a.placeFlags(cmd, &b.org, &b.workspace)
 	list := &cobra.Command{Use: "list", Short: "List the bots of the chosen workspace", Example: "  kedge bots list"}
 	b.listing(cmd, list)
 	cmd.AddCommand(list, b.getting(&cobra.Command{

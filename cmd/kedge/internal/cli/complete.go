@@ -122,6 +122,12 @@ func (a *app) workspaceFlag(cmd *cobra.Command, org, workspace *string) {
 	a.completeWorkspace(cmd, org)
 }
 
+// placeFlags adds --org and --workspace.
+func (a *app) placeFlags(cmd *cobra.Command, org, workspace *string) {
+	a.orgFlag(cmd, org)
+	a.workspaceFlag(cmd, org, workspace)
+}
+
 func (a *app) completeOrg(cmd *cobra.Command) {
 	a.completeFlag(cmd, "org", func(ctx context.Context, s *session) ([]tenant, error) { return s.organizations(ctx) })
 }

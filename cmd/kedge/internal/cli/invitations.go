@@ -67,8 +67,7 @@ workspace, for its admins. Those that ended are listed for a month.`,
 		all, err := a.invitationsTo(cmd.Context(), org, workspace)
 		return all.List(cmd.Context()), err
 	})
-	a.orgFlag(cmd, &org)
-	a.workspaceFlag(cmd, &org, &workspace)
+	a.placeFlags(cmd, &org, &workspace)
 	return cmd
 }
 
@@ -97,8 +96,7 @@ func (a *app) revokeInvitationCommand() *cobra.Command {
 			return err
 		},
 	}
-	a.orgFlag(cmd, &org)
-	a.workspaceFlag(cmd, &org, &workspace)
+	a.placeFlags(cmd, &org, &workspace)
 	return cmd
 }
 

@@ -51,8 +51,7 @@ func (a *app) providersCommand() *cobra.Command {
 workspace, and its admin bots, do that; members then use the API with kubectl.`,
 		Example: "  kedge providers\n  kedge providers get widgets\n  kedge providers enable widgets\n  kedge providers disable widgets",
 	}
-	a.orgFlag(cmd, &p.org)
-	a.workspaceFlag(cmd, &p.org, &p.workspace)
+	a.placeFlags(cmd, &p.org, &p.workspace)
 	list := &cobra.Command{Use: "list", Short: "List what the workspace can enable, and what it has", Example: "  kedge providers list -o wide"}
 	p.listing(cmd, list)
 	cmd.AddCommand(list, p.getting(&cobra.Command{

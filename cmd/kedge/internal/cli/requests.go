@@ -30,8 +30,7 @@ With --workspace it is those in one workspace.`,
 		in, _, err := a.at(cmd.Context(), org, workspace)
 		return in.AccessRequests().List(cmd.Context()), err
 	})
-	a.orgFlag(cmd, &org)
-	a.workspaceFlag(cmd, &org, &workspace)
+	a.placeFlags(cmd, &org, &workspace)
 	cmd.AddCommand(a.createRequestCommand(), a.requestableCommand())
 	for _, d := range []struct{ decision, short, long, done string }{
 		{client.Approve, "Approve a request", "Approve a request, as an admin of its workspace. What it asks for is there from now on, and ends by itself.\nNobody approves a request of their own.", "Approved"},
@@ -71,8 +70,7 @@ kedge requests workspaces lists those that let you ask.`,
 	cmd.Flags().StringVar(&body.Reason, "reason", "", "why, at most 500 characters; it is in the audit log (required)")
 	_ = cmd.MarkFlagRequired("reason")
 	output.flag(cmd)
-	a.orgFlag(cmd, &org)
-	a.workspaceFlag(cmd, &org, &workspace)
+	a.placeFlags(cmd, &org, &workspace)
 	return cmd
 }
 
@@ -131,8 +129,7 @@ func (a *app) decideRequestCommand(decision, short, long, done string) *cobra.Co
 	}
 	cmd.Flags().StringVar(&note, "note", "", "what to say about it, at most 500 characters")
 	output.flag(cmd)
-	a.orgFlag(cmd, &org)
-	a.workspaceFlag(cmd, &org, &workspace)
+	a.placeFlags(cmd, &org, &workspace)
 	return cmd
 }
 

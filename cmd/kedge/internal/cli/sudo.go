@@ -59,8 +59,7 @@ uses nor changes the current context of kubectl.`,
 	cmd.Args = needs("a command after --, such as: kedge sudo -- kubectl get secrets", func(args []string) bool {
 		return len(args) > 0 && cmd.ArgsLenAtDash() == 0
 	})
-	a.orgFlag(cmd, &o.org)
-	a.workspaceFlag(cmd, &o.org, &o.workspace)
+	a.placeFlags(cmd, &o.org, &o.workspace)
 	return cmd
 }
 

@@ -60,8 +60,7 @@ all namespaces.`,
 			return err
 		},
 	}
-	a.orgFlag(cmd, &org)
-	a.workspaceFlag(cmd, &org, &workspace)
+	a.placeFlags(cmd, &org, &workspace)
 	cmd.Flags().StringVar(&q.User, "as", "", "the name of the person to ask about (default: you)")
 	cmd.Flags().StringVar(&q.Bot, "bot", "", "the UUID of a bot to ask about")
 	cmd.Flags().StringVarP(&q.Namespace, "namespace", "n", "", "the namespace (default: all of them)")

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -42,6 +41,20 @@ func Key(r *http.Request) (key, hash string, err error) {
 	return key, hex.EncodeToString(sum[:20]), nil
 }
 
+// ID is that of what a request adds to a collection: the same for a repeated key of the caller, and a new one without a
+// key. place begins with the UUID of the Organization or Workspace.
+func ID(r *http.Request, key, place string, newID func() string) string {
+	if key == "" {
+		return newID()
+	}
+	caller := httpmw.CallerOf(r)
+	var by metav1.Object = caller.User
+	if caller.Bot != nil {
+		by = caller.Bot.Bot
+	}
+	return tenancy.KeyedUUID(string(by.GetUID()), place, key)
+}
+
 // Claim is that of a request to create an Organization or a Workspace, with the billing that it asks for. The UUID
 // does not follow from the key: what is told of a purged one by its UUID must never be told of another one. A repeated
 // key is found by its hash (tenancy.FindKeyed).
@@ -51,7 +64,7 @@ func Claim(
 	if billing, err = mergepatch.Billing(in.Billing); err != nil {
 		return c, nil, err
 	}
-	description, err := mergepatch.Description(in.Description)
+	description, _, err := mergepatch.Description(in.Description)
 	if err != nil {
 		return c, nil, err
 	}
@@ -68,6 +81,6 @@ func Claim(
 		now = made
 	}
 	c = tenancy.NewClaim(newUUID(), in.DisplayName, caller.Name, hash, metav1.NewTime(now))
-	c.Request.Description = ptr.Deref(description, "")
+	c.Request.Description = description
 	return c, billing, nil
 }

@@ -3,6 +3,8 @@ package mergepatch
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
@@ -40,23 +42,35 @@ func DisplayName(raw []byte) (name string, ok bool, err error) {
 	return name, true, nil
 }
 
-// Description reads the member description. It returns nil if the body does not have it, and "" for null.
-func Description(raw []byte) (*string, error) {
+// Description reads the member description. null empties it. ok is false if the body does not have it.
+func Description(raw []byte) (text string, ok bool, err error) {
 	const field = "description"
-	switch {
-	case raw == nil:
-		return nil, nil
-	case IsNull(raw):
-		return new(string), nil
+	if IsNull(raw) {
+		return "", true, nil
 	}
-	text, _, err := Text(field, raw)
-	if err == nil {
+	if text, ok, err = Text(field, raw); err == nil {
 		err = tenancy.CheckDescription(field, text)
 	}
-	if err != nil {
+	return text, ok, err
+}
+
+// OneOf returns what reads a member that has one of some values and cannot be removed. ok is false if the patch
+// does not have it.
+func OneOf(field string, values ...string) func(raw []byte) (value string, ok bool, err error) {
+	return func(raw []byte) (value string, ok bool, err error) {
+		if value, ok, err = Text(field, raw); ok && !slices.Contains(values, value) {
+			err = errs.InvalidField(field, "must be "+strings.Join(values, " or "))
+		}
+		return value, ok, err
+	}
+}
+
+// Given returns nil for a member that the patch does not have.
+func Given(value string, ok bool, err error) (*string, error) {
+	if err != nil || !ok {
 		return nil, err
 	}
-	return &text, nil
+	return &value, nil
 }
 
 // Rename reads a patch whose only member is displayName. It returns nil if the patch does not have it.
@@ -65,11 +79,7 @@ func Rename(r *http.Request) (*string, error) {
 	if err := httpapi.Read(r, &in); err != nil {
 		return nil, err
 	}
-	name, given, err := DisplayName(in.DisplayName)
-	if err != nil || !given {
-		return nil, err
-	}
-	return &name, nil
+	return Given(DisplayName(in.DisplayName))
 }
 
 // Expiry reads the member expiresAt. It returns nil if the body does not have it, and an Expiry without a

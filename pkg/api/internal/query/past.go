@@ -16,8 +16,7 @@ func Past(r *http.Request, name string, now time.Time) (time.Time, error) {
 	case at.IsZero():
 		return now.UTC(), nil
 	case at.After(now):
-		field, message := "query:"+name, "must not be ahead: nobody knows who will have access"
-		return at, errs.New(errs.Unprocessable, field+": "+message, errs.Cause{Type: "FieldValueInvalid", Field: field, Message: message})
+		return at, errs.UnprocessableField("query:"+name, "must not be ahead: nobody knows who will have access")
 	}
 	return at.UTC(), nil
 }

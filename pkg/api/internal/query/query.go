@@ -93,3 +93,14 @@ func Accepted(r *http.Request, others ...string) string {
 	}
 	return best
 }
+
+// Between returns two parameters with times, of which the second one is later. They are zero if they are not given.
+func Between(r *http.Request, from, to string) (begin, end time.Time, err error) {
+	if begin, err = Moment(r, from); err == nil {
+		end, err = Moment(r, to)
+	}
+	if err == nil && !end.IsZero() && !begin.Before(end) {
+		err = errs.InvalidField("query:"+to, "must be after "+from)
+	}
+	return begin, end, err
+}
