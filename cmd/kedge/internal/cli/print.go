@@ -124,6 +124,10 @@ func (a *app) print(f format, raw []byte, columns table) error {
 				row[i] = endIn(row[i], time.Now())
 			case leftColumn():
 				row[i] = leftUntil(row[i], time.Now())
+			case roleColumn():
+				if row[i] == "" && item["manager"] == true {
+					row[i] = "manager"
+				}
 			}
 		}
 		fmt.Fprintln(w, strings.Join(row, "\t"))
