@@ -47,11 +47,11 @@ func checkCommand(options *server.Options) *cobra.Command {
 	promote := false
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Check the configuration, and ask kcp and the identity provider",
+		Short: "Check the configuration, and ask kcp, the identity providers and the databases",
 		Long: `check takes the flags of kedge-hub, starts nothing, and prints what is wrong
 and which flag mends it. It ends with 0 if a hub with these flags can serve,
-with 1 if a file, kcp or the identity provider cannot be used, and with 2 if a
-flag, a variable of the environment or the configuration file is invalid.
+with 1 if a file, kcp, an identity provider or a database cannot be used, and with
+2 if a flag, a variable of the environment or the configuration file is invalid.
 
 --promote prints how to go from the embedded kcp to an external one without
 moving any data: the command lines of an etcd and a kcp of the linked versions
