@@ -75,7 +75,7 @@ func Main(ctx context.Context, args []string, streams Streams, environment Envir
 	if errors.As(err, &certificate) && certificate.Untrusted {
 		text += "; give the hub's CA with kedge login --ca-file"
 	}
-	fmt.Fprintln(streams.Err, "kedge:", text)
+	fmt.Fprintln(streams.Err, "kedge:", printableLines(text))
 	if errors.Is(err, errUsage) || strings.HasPrefix(err.Error(), "unknown command") {
 		return 2
 	}
