@@ -148,6 +148,14 @@ func needs(what string, ok func(args []string) bool) cobra.PositionalArgs {
 	}
 }
 
+// needReason refuses an empty --reason. The hub would, too, but not as an invalid command line.
+func needReason(cmd *cobra.Command, reason string) error {
+	if strings.TrimSpace(reason) == "" {
+		return fmt.Errorf("%s needs --reason TEXT, which says why; %w", cmd.CommandPath(), errUsage)
+	}
+	return nil
+}
+
 func oneArg(what string) cobra.PositionalArgs {
 	return needs(what, func(args []string) bool { return len(args) == 1 })
 }

@@ -61,6 +61,9 @@ kedge requests workspaces lists those that let you ask.`,
 			if body.Kind != "sudo" && body.Kind != "admin" && body.Kind != "member" {
 				return fmt.Errorf("%q is none of sudo, admin and member; %w", body.Kind, errUsage)
 			}
+			if err := needReason(cmd, body.Reason); err != nil {
+				return err
+			}
 			made, err := a.ask(cmd.Context(), org, workspace, body)
 			if err != nil {
 				return err
@@ -70,7 +73,6 @@ kedge requests workspaces lists those that let you ask.`,
 	}
 	cmd.Flags().StringVar(&body.For, "for", "", "how long the rights are to last from the approval on, 1m to 12h (default 1h)")
 	cmd.Flags().StringVar(&body.Reason, "reason", "", "why, at most 500 characters; it is in the audit log (required)")
-	_ = cmd.MarkFlagRequired("reason")
 	output.flag(cmd)
 	a.orgFlag(cmd, &org)
 	a.workspaceFlag(cmd, &org, &workspace)

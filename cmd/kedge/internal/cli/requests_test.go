@@ -37,8 +37,11 @@ func TestRequests_areMadeAndDecided(t *testing.T) {
 	}
 	code, _, _ = b.run(t, "requests", "create", "root", "--reason", "stuck")
 	require.Equal(t, 2, code)
-	code, _, _ = b.run(t, "requests", "create", "sudo")
-	require.NotZero(t, code, "the reason is missing")
+	for _, args := range [][]string{{"requests", "create", "sudo"}, {"requests", "create", "sudo", "--reason", " "}, {"admin", "orgs", "add-admin", "ACME", "bob"}} {
+		code, _, errOut = b.run(t, args...)
+		require.Equal(t, 2, code, "the reason is missing")
+		require.Contains(t, errOut, "needs --reason TEXT, which says why; see --help")
+	}
 }
 
 // The route of a workspace answers 403 to everybody who is not in it. That of the organization is for them.
