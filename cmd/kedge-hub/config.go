@@ -62,7 +62,7 @@ and give all its flags, for kcp needs --token-file and --oidc-*. It ends with 1
 if a hub or an etcd works with the folder, or if it has no data of kcp.`,
 		Example: `  kedge-hub check --config /etc/kedge-hub/hub.yaml
   kedge-hub check --promote --data-dir /var/lib/kedge --token-file tokens.csv`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			given := givenArguments(cmd.Flags(), "data-dir", "promote")
 			ctx, completed, err := complete(cmd, options)
