@@ -178,7 +178,8 @@ func (d *DB) Check(ctx context.Context) error {
 		return err
 	}
 	var readOnly, creates bool
-	const asked = "SELECT current_setting('transaction_read_only')::boolean, coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)"
+	const asked = "SELECT current_setting('transaction_read_only')::boolean, " +
+		"coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)"
 	if err := d.reads.QueryRowContext(ctx, asked).Scan(&readOnly, &creates); err != nil {
 		return err
 	}
@@ -186,7 +187,8 @@ func (d *DB) Check(ctx context.Context) error {
 	case readOnly:
 		return errors.New("the database is read-only; name the primary server")
 	case !creates:
-		return errors.New("the user may not create tables, which a start and an upgrade do; make it the owner of the database, or GRANT CREATE ON SCHEMA")
+		return errors.New("the user may not create tables, which a start and an upgrade do; " +
+			"make it the owner of the database, or GRANT CREATE ON SCHEMA")
 	}
 	return nil
 }

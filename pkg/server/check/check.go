@@ -51,7 +51,9 @@ func Run(ctx context.Context, c options.Config, out io.Writer) error {
 		{"kcp", unless(!c.Embedded, "it is embedded and starts with the hub"), func(ctx context.Context) error { return checkKCP(ctx, c) }},
 		{"oidc", unless(c.Issuer != nil, "no --oidc-issuer-url"), func(ctx context.Context) error { return checkIssuer(ctx, c) }},
 		{"ci", unless(len(c.CI.Issuers) > 0, "no --ci-issuer"), func(ctx context.Context) error { return checkJobIssuers(ctx, c) }},
-		{"records", unless(c.Records.Database != records.None, "no --database"), func(ctx context.Context) error { return checkRecords(ctx, c) }},
+		{"records", unless(c.Records.Database != records.None, "no --database"), func(ctx context.Context) error {
+			return checkRecords(ctx, c)
+		}},
 		{"billing-table", unless(c.Billing.TableName != "", "no --billing-table"), func(ctx context.Context) error { return checkBillingTable(ctx, c) }},
 	} {
 		if check.why != "" {

@@ -36,9 +36,11 @@ func TestCheck_asksTheRecordsAndTheIssuersOfJobs(t *testing.T) {
 		ok     bool
 		want   string
 	}{
-		"the default database is not there yet": {func(*options.Options) {}, true, "[+]records ok"},
-		"none":                                  {func(o *options.Options) { o.Records.Database = "none" }, true, "[ ]records not checked: no --database"},
-		"a file":                                {func(o *options.Options) { o.Records.Database = "sqlite:" + file("records.db", "") }, true, "[+]records ok"},
+		"no file yet": {func(*options.Options) {}, true, "[+]records ok"},
+		"none":        {func(o *options.Options) { o.Records.Database = "none" }, true, "[ ]records not checked: no --database"},
+		"a file": {func(o *options.Options) {
+			o.Records.Database = "sqlite:" + file("records.db", "")
+		}, true, "[+]records ok"},
 		"a file of something else": {func(o *options.Options) {
 			o.Records.Database = "sqlite:" + file("other.db", strings.Repeat("This is no database. ", 100))
 		}, false, "[-]records failed: --database: "},
@@ -50,7 +52,7 @@ func TestCheck_asksTheRecordsAndTheIssuersOfJobs(t *testing.T) {
 		}, false, "[-]records failed: --database: "},
 		"no issuers of jobs": {func(*options.Options) {}, true, "[ ]ci not checked: no --ci-issuer"},
 		"an issuer of jobs":  {func(o *options.Options) { o.CI.Issuers, o.CI.CAFile = []string{idp.URL()}, ca }, true, "[+]ci ok"},
-		"another CA":         {func(o *options.Options) { o.CI.Issuers = []string{idp.URL()} }, false, "or --ci-ca-file if its certificate"},
+		"a CA of its own":    {func(o *options.Options) { o.CI.Issuers = []string{idp.URL()} }, false, "or --ci-ca-file if its"},
 		"one of two is none": {func(o *options.Options) {
 			o.CI.Issuers, o.CI.CAFile = []string{idp.URL(), idp.URL() + "/nowhere"}, ca
 		}, false, "[-]ci failed: " + idp.URL() + "/nowhere: "},

@@ -28,7 +28,8 @@ func TestPrint_aReasonForgesNoRowOfAnotherRequest(t *testing.T) {
 	b := newBed(t)
 	b.inWorkspace(t)
 	row := requested + "   Open   carol   " + wsUUID
-	b.answer("GET "+orgPath+"/requests", http.StatusOK, `{"items":[`+strings.Replace(asked, `"stuck"`, forged(row), 1)+`],"continue":""}`)
+	b.answer("GET "+orgPath+"/requests", http.StatusOK,
+		`{"items":[`+strings.Replace(asked, `"stuck"`, forged(row), 1)+`],"continue":""}`)
 	code, out, errOut := b.run(t, "requests")
 	require.Zero(t, code, errOut)
 	onTerminal(t, out)
@@ -43,7 +44,8 @@ func TestPrint_aTextOfAProviderMovesNoCursor(t *testing.T) {
 	b := newBed(t)
 	b.inWorkspace(t)
 	b.answer("GET /api/providers", http.StatusOK,
-		`{"items":[{"uuid":"`+requested+`","slug":"widgets","displayName":"Widgets","state":"Failed","message":`+forged("widgets   Enabled")+`}],"continue":""}`)
+		`{"items":[{"uuid":"`+requested+`","slug":"widgets","displayName":"Widgets","state":"Failed",`+
+			`"message":`+forged("widgets   Enabled")+`}],"continue":""}`)
 	code, out, errOut := b.run(t, "providers")
 	require.Zero(t, code, errOut)
 	onTerminal(t, out)
@@ -70,7 +72,8 @@ func TestPrint_aQuestionMovesNoCursor(t *testing.T) {
 	b.inWorkspace(t)
 	b.answer("GET "+providerPath, http.StatusOK, inState("Enabled", "Accepted", "Rejected", ""))
 	b.answer("DELETE "+providerPath+"/enable", http.StatusConflict,
-		`{"kind":"Status","message":"confirm","code":409,"details":{"causes":[{"reason":"WouldLose","field":"widgets","message":`+forged("Nothing.")+`}]}}`)
+		`{"kind":"Status","message":"confirm","code":409,"details":{"causes":[`+
+			`{"reason":"WouldLose","field":"widgets","message":`+forged("Nothing.")+`}]}}`)
 	code, _, errOut := b.runAt(t, "no\n", "providers", "disable", entryUUID)
 	require.Equal(t, 1, code, errOut)
 	onTerminal(t, errOut)

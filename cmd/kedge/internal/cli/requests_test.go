@@ -37,7 +37,9 @@ func TestRequests_areMadeAndDecided(t *testing.T) {
 	}
 	code, _, _ = b.run(t, "requests", "create", "root", "--reason", "stuck")
 	require.Equal(t, 2, code)
-	for _, args := range [][]string{{"requests", "create", "sudo"}, {"requests", "create", "sudo", "--reason", " "}, {"admin", "orgs", "add-admin", "ACME", "bob"}} {
+	for _, args := range [][]string{
+		{"requests", "create", "sudo"}, {"requests", "create", "sudo", "--reason", " "}, {"admin", "orgs", "add-admin", "ACME", "bob"},
+	} {
 		code, _, errOut = b.run(t, args...)
 		require.Equal(t, 2, code, "the reason is missing")
 		require.Contains(t, errOut, "needs --reason TEXT, which says why; see --help")
@@ -50,7 +52,8 @@ func TestRequests_reachAWorkspaceThatOneIsNotIn(t *testing.T) {
 	b := newBed(t)
 	b.inWorkspace(t)
 	const other = "77777777-7777-4777-8777-777777777777"
-	inside := b.record(t, "POST "+orgPath+"/workspaces/"+other+"/requests", http.StatusForbidden, `{"kind":"Status","message":"not a member of the workspace","code":403}`)
+	inside := b.record(t, "POST "+orgPath+"/workspaces/"+other+"/requests", http.StatusForbidden,
+		`{"kind":"Status","message":"not a member of the workspace","code":403}`)
 	made := b.record(t, "POST "+orgPath+"/requests", http.StatusCreated, asked)
 	code, out, errOut := b.run(t, "requests", "create", "member", "--workspace", other, "--reason", "to help")
 	require.Zero(t, code, errOut)
@@ -60,7 +63,8 @@ func TestRequests_reachAWorkspaceThatOneIsNotIn(t *testing.T) {
 	require.JSONEq(t, `{"workspace":"`+other+`","kind":"member","reason":"to help"}`, (*made)[0].body)
 
 	// Other refusals are final.
-	refused := b.record(t, "POST "+wsPath+"/requests", http.StatusConflict, `{"kind":"Status","message":"you have it already","code":409}`)
+	refused := b.record(t, "POST "+wsPath+"/requests", http.StatusConflict,
+		`{"kind":"Status","message":"you have it already","code":409}`)
 	code, _, errOut = b.run(t, "requests", "create", "member", "--workspace", wsUUID, "--reason", "to help")
 	require.Equal(t, 1, code)
 	require.Contains(t, errOut, "you have it already")
@@ -74,7 +78,8 @@ func TestRequests_tellAGuestTheRefusalOfTheWorkspace(t *testing.T) {
 	b := newBed(t)
 	b.inWorkspace(t)
 	b.answer("POST "+wsPath+"/requests", http.StatusForbidden, `{"kind":"Status","message":"you have 5 open requests","code":403}`)
-	b.answer("POST "+orgPath+"/requests", http.StatusForbidden, `{"kind":"Status","message":"not a member of the organization","code":403}`)
+	b.answer("POST "+orgPath+"/requests", http.StatusForbidden,
+		`{"kind":"Status","message":"not a member of the organization","code":403}`)
 	code, _, errOut := b.run(t, "requests", "create", "sudo", "--workspace", wsUUID, "--reason", "stuck")
 	require.Equal(t, 1, code)
 	require.Contains(t, errOut, "you have 5 open requests")

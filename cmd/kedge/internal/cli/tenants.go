@@ -15,7 +15,8 @@ import (
 var (
 	orgColumns = table{{"UUID", "uuid"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"PHASE", "phase"}, {"CREATED", "createdAt"}, {"FIRST ADMIN", "firstAdmin"},
 		descriptionColumn(), {"PERSONAL", "personal", wide}, {"WORKSPACES", "workspaceQuota", wide}, {"BYTES", "bytes", wide}, {"DEFAULT ACCESS", "defaultAccess", wide}, {"BILLING", "billing", wide}, {"PATH", "workspacePath", wide}}
-	workspaceColumns = table{{"UUID", "uuid"}, {"DISPLAY NAME", "displayName"}, roleColumn(), {"PHASE", "phase"}, {"CREATED", "createdAt"}, {"CREATED BY", "createdBy"}, {"END", "expiresAt", wide},
+	workspaceColumns = table{{"UUID", "uuid"}, {"DISPLAY NAME", "displayName"}, roleColumn(), {"PHASE", "phase"},
+		{"CREATED", "createdAt"}, {"CREATED BY", "createdBy"}, {"END", "expiresAt", wide},
 		descriptionColumn(), {"MANAGER", "manager", wide}, {"REQUESTS", "requests", wide},
 		{"BILLING", "billing", wide}, {"OBJECTS", "objects", wide}, {"BYTES", "bytes", wide},
 		{"CRDS", "customResourceDefinitions", wide}, {"APIBINDINGS", "apiBindings", wide}, {"ROLES", "roles", wide},

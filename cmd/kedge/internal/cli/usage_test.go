@@ -17,10 +17,12 @@ func TestUsage_listsHoursAndDays(t *testing.T) {
 	b := newBed(t)
 	b.inWorkspace(t)
 	asked := b.record(t, "GET "+orgPath+"/usage", http.StatusOK, usageList)
-	b.answer("GET "+orgPath, http.StatusOK, `{"uuid":"`+orgUUID+`","workspaceQuota":{"used":2,"limit":100},"bytes":{"used":1234567,"limit":2147483648}}`)
+	b.answer("GET "+orgPath, http.StatusOK,
+		`{"uuid":"`+orgUUID+`","workspaceQuota":{"used":2,"limit":100},"bytes":{"used":1234567,"limit":2147483648}}`)
 	code, out, errOut := b.run(t, "usage")
 	require.Zero(t, code, errOut)
-	require.Regexp(t, `^ALL WORKSPACES +BYTES STORED\n2/100 +1234567/2147483648\n\nFROM +OBJECTS +BYTES +READS +WRITES +WATCHES +BYTES OUT +PEOPLE +BOTS +STREAM SECONDS\n`+
+	require.Regexp(t, `^ALL WORKSPACES +BYTES STORED\n2/100 +1234567/2147483648\n\n`+
+		`FROM +OBJECTS +BYTES +READS +WRITES +WATCHES +BYTES OUT +PEOPLE +BOTS +STREAM SECONDS\n`+
 		`2026-11-21T04:00:00Z +7 +1234567 +11 +12 +13 +99 +3 +1 +3600`, out)
 	query, err := url.ParseQuery((*asked)[0].query)
 	require.NoError(t, err)
@@ -64,9 +66,12 @@ func TestUsage_showsTheLimitsOfAWorkspace(t *testing.T) {
 	b := newBed(t)
 	b.inWorkspace(t)
 	b.answer("GET "+wsPath+"/usage", http.StatusOK, usageList)
-	b.answer("GET "+wsPath, http.StatusOK, `{"uuid":"`+wsUUID+`","objects":{"used":19999,"limit":20000},"bytes":{"used":5,"limit":268435456},`+
-		`"customResourceDefinitions":{"used":3,"limit":200},"apiBindings":{"used":4,"limit":100},"roles":{"used":6,"limit":1000},"orgBytes":{"used":7,"limit":2147483648}}`)
+	b.answer("GET "+wsPath, http.StatusOK, `{"uuid":"`+wsUUID+`",`+
+		`"objects":{"used":19999,"limit":20000},"bytes":{"used":5,"limit":268435456},`+
+		`"customResourceDefinitions":{"used":3,"limit":200},"apiBindings":{"used":4,"limit":100},`+
+		`"roles":{"used":6,"limit":1000},"orgBytes":{"used":7,"limit":2147483648}}`)
 	code, out, errOut := b.run(t, "usage", "--workspace", "Web")
 	require.Zero(t, code, errOut)
-	require.Regexp(t, `^OBJECTS +BYTES STORED +CRDS +APIBINDINGS +ROLES +BYTES OF THE ORGANIZATION\n19999/20000 +5/268435456 +3/200 +4/100 +6/1000 +7/2147483648\n\nFROM`, out)
+	require.Regexp(t, `^OBJECTS +BYTES STORED +CRDS +APIBINDINGS +ROLES +BYTES OF THE ORGANIZATION\n`+
+		`19999/20000 +5/268435456 +3/200 +4/100 +6/1000 +7/2147483648\n\nFROM`, out)
 }
