@@ -37,7 +37,7 @@ it with age (https://age-encryption.org) for one who has the private key.`,
 		Example: `  kedge-hub backup --data-dir /var/lib/kedge /mnt/backups --keep 14
   kedge-hub backup --data-dir /var/lib/kedge /mnt/backups --encrypt-to age1...
   kedge-hub backup --config /etc/kedge-hub/hub.yaml - | ssh store 'cat > kedge.tar.gz'`,
-		Args: cobra.ExactArgs(1),
+		Args: arguments(1, 1, "a file, a folder, or - for the standard output"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, completed, err := complete(cmd, options)
 			if err != nil {

@@ -46,11 +46,11 @@ func checkCommand(options *server.Options) *cobra.Command {
 	promote := false
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Check the configuration, and ask kcp and the identity provider",
+		Short: "Check the configuration, and ask kcp, the identity providers and the databases",
 		Long: `check takes the flags of kedge-hub, starts nothing, and prints what is wrong
 and which flag mends it. It ends with 0 if a hub with these flags can serve,
-with 1 if a file, kcp or the identity provider cannot be used, and with 2 if a
-flag, a variable of the environment or the configuration file is invalid.
+with 1 if a file, kcp, an identity provider or a database cannot be used, and with
+2 if a flag, a variable of the environment or the configuration file is invalid.
 
 --promote prints how to go from the embedded kcp to an external one without
 moving any data: the command lines of an etcd and a kcp of the linked versions
@@ -61,7 +61,7 @@ and give all its flags, for kcp needs --token-file and --oidc-*. It ends with 1
 if a hub or an etcd works with the folder, or if it has no data of kcp.`,
 		Example: `  kedge-hub check --config /etc/kedge-hub/hub.yaml
   kedge-hub check --promote --data-dir /var/lib/kedge --token-file tokens.csv`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			given := givenArguments(cmd.Flags(), "data-dir", "promote")
 			ctx, completed, err := complete(cmd, options)

@@ -39,6 +39,23 @@ func newKCP(o connect.EmbeddedOptions) (connect.KCP, error) {
 
 var errUsage = errors.New("see kedge-hub --help")
 
+// arguments refuses a number of arguments outside of a range. what says which ones a command takes.
+func arguments(least, most int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < least || len(args) > most {
+			return fmt.Errorf("%s takes %s; it got %d arguments\n%w", cmd.CommandPath(), what, len(args), errUsage)
+		}
+		return nil
+	}
+}
+
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%q is no command; %s takes flags alone\n%w", args[0], cmd.CommandPath(), errUsage)
+	}
+	return nil
+}
+
 func command() *cobra.Command {
 	options := server.NewOptions()
 	cmd := &cobra.Command{
@@ -53,7 +70,7 @@ unless --kcp-kubeconfig gives an external one.`,
 
   # with an external kcp
   kedge-hub --kcp-kubeconfig admin.kubeconfig --token-file tokens.csv --external-url https://hub.example.com`,
-		Args:          cobra.NoArgs,
+		Args:          noArguments,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -66,7 +83,7 @@ unless --kcp-kubeconfig gives an external one.`,
 	}
 	addFlags(cmd, options)
 	cmd.AddCommand(auditCommand(options), backupCommand(options), checkCommand(options), restoreCommand(options), verifyCommand(options), &cobra.Command{
-		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		Use: "version", Short: "Print the version", Args: noArguments,
 		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "kedge-hub", version.String()) },
 	})
 	return cmd

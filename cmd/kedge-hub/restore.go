@@ -53,7 +53,7 @@ the report first, and undelete what people need.`,
   kedge-hub restore --external --kcp-kubeconfig admin.kubeconfig --backup-at 2026-11-24T02:00:00Z --replay /mnt/audit-1 --replay /mnt/audit-2
   kedge-hub restore --report --kcp-kubeconfig admin.kubeconfig
   kedge-hub restore --release --data-dir /var/lib/kedge`,
-		Args: cobra.MaximumNArgs(1),
+		Args: arguments(0, 1, "one file, or - for the standard input, and each file of --replay with the flag"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, completed, err := complete(cmd, options)
 			if err == nil {

@@ -2,10 +2,13 @@ package main
 
 import (
 	"os"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/faroshq/kedge-hub/pkg/server"
 )
@@ -59,4 +62,45 @@ func TestRestore_asksForTheTimeOfTheEarliestSnapshot(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(guide), "`--backup-at` is when the earliest snapshot of all shards was **begun**")
 	require.Contains(t, string(guide), "a restore asks for this time, that of the earliest snapshot of all shards")
+}
+
+// The example is what an operator has after a loss: it must be objects of Kubernetes, and a command line of this program.
+func TestRestore_hasAPodForKubernetes(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("../../deploy/examples/restore-pod.yaml")
+	require.NoError(t, err)
+	first, second, ok := strings.Cut(string(raw), "\n---\n")
+	require.True(t, ok)
+	var claim corev1.PersistentVolumeClaim
+	var pod corev1.Pod
+	require.NoError(t, yaml.UnmarshalStrict([]byte(first), &claim))
+	require.NoError(t, yaml.UnmarshalStrict([]byte(second), &pod))
+	require.Equal(t, int64(65532), *pod.Spec.SecurityContext.RunAsUser, "the user of the image")
+	volumes := map[string]corev1.Volume{}
+	for _, v := range pod.Spec.Volumes {
+		volumes[v.Name] = v
+	}
+	require.Equal(t, claim.Name, volumes["data"].PersistentVolumeClaim.ClaimName)
+	mounted := map[string]string{}
+	for _, m := range pod.Spec.Containers[0].VolumeMounts {
+		require.Contains(t, volumes, m.Name)
+		mounted[m.Name] = m.MountPath
+	}
+	for _, m := range pod.Spec.InitContainers[0].VolumeMounts {
+		require.Equal(t, mounted[m.Name], m.MountPath, "both containers see the files")
+	}
+	cmd, rest, err := command().Find(pod.Spec.Containers[0].Args)
+	require.NoError(t, err)
+	require.Equal(t, "restore", cmd.Name())
+	require.NoError(t, cmd.ParseFlags(rest))
+	require.NoError(t, cmd.Args(cmd, cmd.Flags().Args()))
+	require.Equal(t, mounted["data"], cmd.Flag("data-dir").Value.String())
+	require.Equal(t, []string{mounted["restore"] + "/backup.tar.gz"}, cmd.Flags().Args())
+
+	guide, err := os.ReadFile("../../deploy/README.md")
+	require.NoError(t, err)
+	for _, file := range []string{"/restore/backup.tar.gz", "/restore/audit", "/restore/complete"} {
+		require.Contains(t, second, file)
+		require.Contains(t, string(guide), file)
+	}
 }

@@ -34,7 +34,7 @@ one, and with 2 if it could not look.`,
 		Example: `  kedge-hub verify --data-dir /var/lib/kedge
   kedge-hub verify --config /etc/kedge-hub/hub.yaml --repair
   kedge-hub verify --kcp-kubeconfig admin.kubeconfig -o json`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, completed, err := complete(cmd, options)
 			if err != nil {

@@ -18,10 +18,11 @@
 //     connections, connections_per_peer, failed_authentications_per_peer, requests_per_person,
 //     writes_per_person, requests_in_flight_per_person, writes_in_flight_per_person,
 //     requests_in_flight, requests_in_flight_per_workspace, changes_in_flight_per_object,
-//     bytes_in_flight_per_org, bytes_in_flight_per_person, bytes_in_flight, additions_per_person, searches_per_person, audit_reads_per_person,
-//     audit_reads_in_flight_per_person, streams, streams_per_person, streams_per_org, sign_ups, sign_ups_per_peer,
-//     logins, logins_per_peer,
-//     logins_per_session, logins_per_person, device_logins, device_logins_per_peer.
+//     bytes_in_flight_per_org, bytes_in_flight_per_person, bytes_in_flight, additions_per_person,
+//     searches_per_person, invitations_per_peer, audit_reads_per_person,
+//     audit_reads_in_flight_per_person, streams, streams_per_person, streams_per_org, sign_ups,
+//     sign_ups_per_peer, logins, logins_per_peer, logins_per_session, logins_per_person,
+//     device_logins, device_logins_per_peer.
 //   - kedge_proxy_streams: open watches and upgraded connections through the proxy.
 //   - kedge_proxy_in_flight_bytes: bytes that the requests of more than 3 MiB in Workspaces that are
 //     in progress count for, up to --max-bytes-in-flight.

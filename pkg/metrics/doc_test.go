@@ -22,6 +22,21 @@ func TestDoc_listsEveryMetric(t *testing.T) {
 	require.Equal(t, declared, listed)
 }
 
+// An operator looks here for the limit by which a person was refused.
+func TestDoc_listsEveryLimit(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("doc.go")
+	require.NoError(t, err)
+	found := regexp.MustCompile(`kedge_limited_total\{limit\}: [^:]+:([^.]+)\.`).FindSubmatch(text)
+	require.NotNil(t, found)
+	listed := regexp.MustCompile(`[a-z_]+`).FindAllString(string(found[1]), -1)
+	code := func(file string) bool { return strings.HasSuffix(file, ".go") && !strings.HasSuffix(file, "_test.go") }
+	counted := names(t, regexp.MustCompile(`"([a-z_]+_per_(?:peer|person|session|org|workspace|object))"`), code)
+	require.Subset(t, listed, counted)
+	require.Greater(t, len(counted), 15)
+	require.Subset(t, names(t, regexp.MustCompile(`"([a-z_]+)"`), code), listed, "each is in the code")
+}
+
 // names returns the matches of pattern in the selected files of pkg/, sorted.
 func names(t *testing.T, pattern *regexp.Regexp, selected func(file string) bool) []string {
 	t.Helper()

@@ -71,6 +71,9 @@ func (o Options) Validate() error {
 // Local reports whether the database is a file on this machine.
 func (o Options) Local() bool { return strings.HasPrefix(o.URL, sqliteScheme) }
 
+// File is the path of the database, if that is a file.
+func (o Options) File() (path string, ok bool) { return strings.CutPrefix(o.URL, sqliteScheme) }
+
 // DB is the database of the records. Readers share no connection with what writes.
 type DB struct {
 	postgres bool
@@ -165,6 +168,30 @@ func openSQLite(path string) (*DB, error) {
 
 // Close closes all connections.
 func (d *DB) Close() error { return errors.Join(d.writes.Close(), d.reads.Close()) }
+
+// Check returns an error if the database does not answer, or takes no records. It changes nothing.
+func (d *DB) Check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	if !d.postgres {
+		_, err := d.reads.ExecContext(ctx, "SELECT 1 FROM sqlite_master WHERE 1 = 0")
+		return err
+	}
+	var readOnly, creates bool
+	const asked = "SELECT current_setting('transaction_read_only')::boolean, " +
+		"coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)"
+	if err := d.reads.QueryRowContext(ctx, asked).Scan(&readOnly, &creates); err != nil {
+		return err
+	}
+	switch {
+	case readOnly:
+		return errors.New("the database is read-only; name the primary server")
+	case !creates:
+		return errors.New("the user may not create tables, which a start and an upgrade do; " +
+			"make it the owner of the database, or GRANT CREATE ON SCHEMA")
+	}
+	return nil
+}
 
 // Migrate makes or upgrades the tables. Replicas that start at once wait for one another.
 func (d *DB) Migrate(ctx context.Context) error {

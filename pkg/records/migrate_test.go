@@ -168,3 +168,32 @@ func TestMigrate_givesAPostgreSQLWithoutAnswersNoHour(t *testing.T) {
 		})
 	}
 }
+
+// kedge-hub check asks before a start. It makes no table, and needs none.
+func TestCheck_changesNothing(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, url string) {
+		db := open(t, url)
+		require.NoError(t, db.Check(t.Context()))
+		_, err := raw(t, url).Exec("SELECT 1 FROM audit_events WHERE 1 = 0")
+		require.Error(t, err, "no table was made")
+		require.NoError(t, db.Migrate(t.Context()))
+		require.NoError(t, db.Check(t.Context()))
+	})
+}
+
+// A start would fail later, with the audit events of the hub in its files.
+func TestCheck_saysWhatThePostgreSQLLacks(t *testing.T) {
+	t.Parallel()
+	url := newPostgres(t)
+	name, _, _ := strings.Cut(strings.TrimPrefix(url, "postgres://kedge@/"), "?")
+	for statement, says := range map[string]string{
+		"ALTER DATABASE " + name + " SET default_transaction_read_only = on": "name the primary server",
+		"ALTER DATABASE " + name + " SET search_path = nowhere":              "may not create tables",
+	} {
+		require.NoError(t, server().SQL(t.Context(), "postgres", statement))
+		require.ErrorContains(t, open(t, url).Check(t.Context()), says)
+		require.NoError(t, server().SQL(t.Context(), "postgres", "ALTER DATABASE "+name+" RESET ALL"))
+	}
+	require.NoError(t, open(t, url).Check(t.Context()), "the positive control")
+}

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/kcp-dev/logicalcluster/v3"
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
@@ -214,10 +216,22 @@ func (e Enabling) widened(held *kcpapisv1alpha2.APIBinding) error {
 		}
 		if slices.Contains(e.Accepted, claimed(now)) && slices.ContainsFunc(shown.Claims, wider) {
 			return errs.New(errs.Conflict, "the provider has just changed what it asks for: "+ResourceName(now.Group, now.Resource)+
-				" ("+strings.Join(now.Verbs, ", ")+"); read its claims again in a minute, and repeat the request")
+				" ("+verbsText(now.Verbs)+"); read its claims again in a minute, and repeat the request")
 		}
 	}
 	return nil
+}
+
+// verbsText lists verbs for a message. A provider writes those of its claims as it likes, so it quotes the ones that
+// would move the cursor of a terminal or hide text.
+func verbsText(verbs []string) string {
+	texts := make([]string, len(verbs))
+	for i, verb := range verbs {
+		if texts[i] = verb; strings.ContainsFunc(verb, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			texts[i] = strconv.Quote(verb)
+		}
+	}
+	return strings.Join(texts, ", ")
 }
 
 // taken refuses an API with a resource that the Workspace has from elsewhere. kcp would bind the

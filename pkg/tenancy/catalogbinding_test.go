@@ -98,6 +98,28 @@ func TestEnabling_takesABindingThatSomebodyMade(t *testing.T) {
 	require.Equal(t, map[string]string{"a": "b"}, want.Spec.PermissionClaims[0].Selector.MatchLabels, "kcp does not let it change")
 }
 
+// The message of a refusal is on the terminal of an admin who is about to answer the claims of a provider.
+func TestEnabling_aVerbOfAProviderMovesNoCursor(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*tenancy.Enabling){
+		"a claim that has changed": func(e *tenancy.Enabling) {
+			e.Entry.Status.Export.Claims = []v1alpha1.CatalogClaim{{Resource: "configmaps", Verbs: []string{"list"}}}
+		},
+		"a claim without an answer": func(e *tenancy.Enabling) { e.Accepted = nil },
+		"a claim that nobody can accept": func(e *tenancy.Enabling) {
+			e.Export.Spec.PermissionClaims[0].Group = "rbac.authorization.k8s.io"
+			e.Accepted[0].Group = "rbac.authorization.k8s.io"
+		},
+	} {
+		e := enabling()
+		e.Export.Spec.PermissionClaims[0].Verbs = []string{"get", "\x1b]0;owned\a\nget\u202e"}
+		change(&e)
+		_, _, _, err := e.Binding()
+		require.Error(t, err, name)
+		require.Contains(t, err.Error(), `(get, "\x1b]0;owned\a\nget\u202e"`, name)
+	}
+}
+
 func TestEnabling_isRefused(t *testing.T) {
 	t.Parallel()
 	taken := bindingTo("taken", "root:elsewhere", "things")

@@ -138,9 +138,10 @@ func ClaimsAnswered(claims []v1alpha1.CatalogClaim, accepted, rejected []v1alpha
 		case has(accepted, r) && has(rejected, r):
 			fail("rejectClaims", name+" is in acceptClaims, too; list it in one of them")
 		case has(accepted, r) && !acceptableClaim(c.Group, c.Resource, c.Verbs):
-			fail("acceptClaims", name+" ("+strings.Join(c.Verbs, ", ")+") would give the provider rights that nobody has in a workspace; list it in rejectClaims")
+			fail("acceptClaims", name+" ("+verbsText(c.Verbs)+
+				") would give the provider rights that nobody has in a workspace; list it in rejectClaims")
 		case !has(accepted, r) && !has(rejected, r):
-			fail("acceptClaims", "the provider asks for "+name+" ("+strings.Join(c.Verbs, ", ")+"); list it in acceptClaims or in rejectClaims")
+			fail("acceptClaims", "the provider asks for "+name+" ("+verbsText(c.Verbs)+"); list it in acceptClaims or in rejectClaims")
 		}
 	}
 	if len(causes) == 0 {

@@ -46,6 +46,7 @@ func TestREADME_quickStartWorks(t *testing.T) {
 	x.typed(t, "quick start")
 	x.typed(t, "catalog")
 	x.sudo(t)
+	x.asks(t)
 }
 
 // typed runs the block of a name and compares its output.
@@ -88,25 +89,39 @@ func (x *transcript) run(t *testing.T, command string) (string, error) {
 	return string(out), err
 }
 
+// works runs a command that must succeed.
+func (x *transcript) works(t *testing.T, command string) string {
+	t.Helper()
+	out, err := x.run(t, command)
+	require.NoError(t, err, "%s\n%s", command, out)
+	return out
+}
+
+// bobs comes before the commands of bob.
+const bobs = "export KEDGE_CONFIG=$PWD/bob.json\n"
+
+// asks has a member of the organization ask for rights in a workspace that he is not in.
+func (x *transcript) asks(t *testing.T) {
+	t.Helper()
+	x.works(t, `kedge members add bob && kedge workspaces set-requests "My workspace" members`)
+	x.works(t, bobs+`kedge requests create member --workspace "$(kedge requests workspaces -o name)" --reason "to help"`)
+	require.Contains(t, x.works(t, "kedge requests"), "to help")
+}
+
 // sudo runs kubectl as a member with the rights of an admin for one command.
 func (x *transcript) sudo(t *testing.T) {
 	t.Helper()
-	works := func(command string) string {
-		out, err := x.run(t, command)
-		require.NoError(t, err, "%s\n%s", command, out)
-		return out
-	}
-	const asBob, read = "export KEDGE_CONFIG=$PWD/bob.json\n", "kubectl get clusterroles -o name"
-	works(asBob + "kedge login --server " + x.url + " --ca-file .data/tls/ca.crt --token-file .data/bob.token")
-	works(`kedge workspaces members add bob --sudo --workspace Shop`)
-	works(asBob + `kedge orgs use "My organization" && kedge workspaces use Shop && kedge kubeconfig > bob.kubeconfig`)
-	require.NotContains(t, works(asBob+"kubectl --kubeconfig bob.kubeconfig get namespaces -o name"), "clusterrole")
-	out, err := x.run(t, asBob+"kubectl --kubeconfig bob.kubeconfig create clusterrole further --verb get --resource configmaps")
+	const read = "kubectl get clusterroles -o name"
+	x.works(t, bobs+"kedge login --server "+x.url+" --ca-file .data/tls/ca.crt --token-file .data/bob.token")
+	x.works(t, `kedge workspaces members add bob --sudo --workspace Shop`)
+	x.works(t, bobs+`kedge orgs use "My organization" && kedge workspaces use Shop && kedge kubeconfig > bob.kubeconfig`)
+	require.NotContains(t, x.works(t, bobs+"kubectl --kubeconfig bob.kubeconfig get namespaces -o name"), "clusterrole")
+	out, err := x.run(t, bobs+"kubectl --kubeconfig bob.kubeconfig create clusterrole further --verb get --resource configmaps")
 	require.Error(t, err, "bob is no admin: %s", out)
-	works(asBob + "kedge sudo -- kubectl create clusterrole further --verb get --resource configmaps")
-	require.Contains(t, works(asBob+"kedge sudo -- "+read), "clusterrole.rbac.authorization.k8s.io/further")
-	works(`kedge workspaces members set-role bob member --sudo=false --workspace Shop`)
-	out, err = x.run(t, asBob+"kedge sudo -- "+read)
+	x.works(t, bobs+"kedge sudo -- kubectl create clusterrole further --verb get --resource configmaps")
+	require.Contains(t, x.works(t, bobs+"kedge sudo -- "+read), "clusterrole.rbac.authorization.k8s.io/further")
+	x.works(t, `kedge workspaces members set-role bob member --sudo=false --workspace Shop`)
+	out, err = x.run(t, bobs+"kedge sudo -- "+read)
 	require.Error(t, err)
 	require.Contains(t, out, "an admin of the workspace can give you sudo")
 }

@@ -31,7 +31,7 @@ const checkTimeout = 15 * time.Second
 var errChecks = errors.New("the hub cannot serve with this configuration")
 
 // Run checks what a hub with the configuration needs, without starting one: the files of its
-// flags, kcp and the identity provider. It prints one line for each check, in the form of
+// flags, kcp, the identity providers and the databases. It prints one line for each check, in the form of
 // /readyz?verbose.
 func Run(ctx context.Context, c options.Config, out io.Writer) error {
 	failed := false
@@ -50,6 +50,10 @@ func Run(ctx context.Context, c options.Config, out io.Writer) error {
 		{"audit-log", unless(c.AuditLogFile != audit.Stdout, "events go to no file"), func(context.Context) error { return checkAuditLog(c) }},
 		{"kcp", unless(!c.Embedded, "it is embedded and starts with the hub"), func(ctx context.Context) error { return checkKCP(ctx, c) }},
 		{"oidc", unless(c.Issuer != nil, "no --oidc-issuer-url"), func(ctx context.Context) error { return checkIssuer(ctx, c) }},
+		{"ci", unless(len(c.CI.Issuers) > 0, "no --ci-issuer"), func(ctx context.Context) error { return checkJobIssuers(ctx, c) }},
+		{"records", unless(c.Records.Database != records.None, "no --database"), func(ctx context.Context) error {
+			return checkRecords(ctx, c)
+		}},
 		{"billing-table", unless(c.Billing.TableName != "", "no --billing-table"), func(ctx context.Context) error { return checkBillingTable(ctx, c) }},
 	} {
 		if check.why != "" {
@@ -86,20 +90,22 @@ func flagged(flag string, err error) error {
 	return nil
 }
 
-// checkDataDir checks that the directory, or the nearest one above it that exists, can be written.
-func checkDataDir(c options.Config) error {
-	dir := c.DataDir
+// checkDataDir checks that the directory can be written.
+func checkDataDir(c options.Config) error { return flagged("--data-dir", writable(c.DataDir)) }
+
+// writable checks that a directory, or the nearest one above it that exists, can be written.
+func writable(dir string) error {
 	for {
 		info, err := os.Stat(dir)
 		switch {
 		case err == nil && !info.IsDir():
-			return fmt.Errorf("--data-dir: %s is not a directory", dir)
+			return fmt.Errorf("%s is not a directory", dir)
 		case err == nil && unix.Access(dir, unix.W_OK|unix.X_OK) != nil:
-			return fmt.Errorf("--data-dir: %s cannot be written; give it to the user of the hub, or name another directory", dir)
+			return fmt.Errorf("%s cannot be written; give it to the user of the hub, or name another directory", dir)
 		case err == nil:
 			return nil
 		case !errors.Is(err, os.ErrNotExist) || dir == filepath.Dir(dir):
-			return fmt.Errorf("--data-dir: %w", err)
+			return err
 		}
 		dir = filepath.Dir(dir)
 	}
@@ -127,6 +133,20 @@ func checkAuditLog(c options.Config) error {
 		return fmt.Errorf("--audit-log-file: %s cannot be written, so no file in it can be rotated; give it to the user of the hub, or name another one", dir)
 	}
 	return nil
+}
+
+// checkRecords checks that the database of the records answers and takes rows. The hub makes a file that is not there.
+func checkRecords(ctx context.Context, c options.Config) error {
+	o := c.Records.Records()
+	if file, ok := o.File(); ok && !records.Exists(o) {
+		return flagged("--database", writable(filepath.Dir(file)))
+	}
+	db, err := records.Open(o)
+	if err != nil {
+		return flagged("--database", err)
+	}
+	defer func() { _ = db.Close() }()
+	return flagged("--database", db.Check(ctx))
 }
 
 // checkBillingTable checks that the table takes rows.
@@ -196,13 +216,28 @@ func checkKCP(ctx context.Context, c options.Config) error {
 // checkIssuer fetches the discovery document and the keys of the issuer.
 func checkIssuer(ctx context.Context, c options.Config) error {
 	config := *c.Issuer
-	config.Clock, config.Metrics = c.Clock, prometheus.NewRegistry()
+	config.Clock = c.Clock
+	return reach(ctx, config, "--oidc-issuer-url", "--oidc-ca-file")
+}
+
+// checkJobIssuers fetches the discovery documents and the keys of the issuers of jobs.
+func checkJobIssuers(ctx context.Context, c options.Config) error {
+	all := make([]error, len(c.CI.Issuers))
+	for i, issuer := range c.CI.Issuers {
+		all[i] = reach(ctx, auth.OIDCConfig{IssuerURL: issuer, CA: c.CI.Certificates, Clock: c.Clock}, "--ci-issuer", "--ci-ca-file")
+	}
+	return errors.Join(all...)
+}
+
+// reach fetches the discovery document and the keys of an issuer that two flags configure.
+func reach(ctx context.Context, config auth.OIDCConfig, urlFlag, caFlag string) error {
+	config.Metrics = prometheus.NewRegistry()
 	issuer, err := auth.NewOIDC(config)
 	if err != nil {
-		return flagged("--oidc-ca-file", err)
+		return flagged(caFlag, err)
 	}
 	if err := issuer.Reach(ctx); err != nil {
-		return fmt.Errorf("%s: %w; correct --oidc-issuer-url, or --oidc-ca-file if its certificate is refused", c.Issuer.IssuerURL, err)
+		return fmt.Errorf("%s: %w; correct %s, or %s if its certificate is refused", config.IssuerURL, err, urlFlag, caFlag)
 	}
 	return nil
 }

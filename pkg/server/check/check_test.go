@@ -20,6 +20,59 @@ import (
 	"github.com/faroshq/kedge-hub/test/doubles/oidctest"
 )
 
+// What /readyz calls records and ci is known before a start, too.
+func TestCheck_asksTheRecordsAndTheIssuersOfJobs(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+		return path
+	}
+	idp := oidctest.New(t, oidctest.Options{})
+	ca := file("ca.crt", string(idp.CA()))
+	for name, c := range map[string]struct {
+		change func(*options.Options)
+		ok     bool
+		want   string
+	}{
+		"no file yet": {func(*options.Options) {}, true, "[+]records ok"},
+		"none":        {func(o *options.Options) { o.Records.Database = "none" }, true, "[ ]records not checked: no --database"},
+		"a file": {func(o *options.Options) {
+			o.Records.Database = "sqlite:" + file("records.db", "")
+		}, true, "[+]records ok"},
+		"a file of something else": {func(o *options.Options) {
+			o.Records.Database = "sqlite:" + file("other.db", strings.Repeat("This is no database. ", 100))
+		}, false, "[-]records failed: --database: "},
+		"a file below a file": {func(o *options.Options) {
+			o.Records.Database = "sqlite:" + file("plain", "") + "/records.db"
+		}, false, "[-]records failed: --database: "},
+		"no server": {func(o *options.Options) {
+			o.Records.Database = "postgres://kedge:hush@127.0.0.1:1/records"
+		}, false, "[-]records failed: --database: "},
+		"no issuers of jobs": {func(*options.Options) {}, true, "[ ]ci not checked: no --ci-issuer"},
+		"an issuer of jobs":  {func(o *options.Options) { o.CI.Issuers, o.CI.CAFile = []string{idp.URL()}, ca }, true, "[+]ci ok"},
+		"a CA of its own":    {func(o *options.Options) { o.CI.Issuers = []string{idp.URL()} }, false, "or --ci-ca-file if its"},
+		"one of two is none": {func(o *options.Options) {
+			o.CI.Issuers, o.CI.CAFile = []string{idp.URL(), idp.URL() + "/nowhere"}, ca
+		}, false, "[-]ci failed: " + idp.URL() + "/nowhere: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := options.New()
+			o.DataDir = filepath.Join(dir, "data")
+			c.change(o)
+			config, err := o.Complete()
+			require.NoError(t, err)
+			out := &strings.Builder{}
+			err = check.Run(t.Context(), config, out)
+			require.Contains(t, out.String(), c.want)
+			require.NotContains(t, out.String(), "hush")
+			require.Equal(t, c.ok, err == nil, "%s", out)
+		})
+	}
+	require.NoDirExists(t, filepath.Join(dir, "data"), "a check makes nothing")
+}
+
 // kcpAnswering returns a kubeconfig for a server that answers as kcp does.
 func kcpAnswering(t *testing.T, ready int, token string) string {
 	t.Helper()

@@ -51,11 +51,13 @@ organization see it, with the reason. You cannot name yourself.`,
 			if len(args) != 2 {
 				return fmt.Errorf("%s needs an organization and the name of a person; %w", cmd.CommandPath(), errUsage)
 			}
+			if err := needReason(cmd, reason); err != nil {
+				return err
+			}
 			return checkPerson(args[1])
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, at most 500 characters; the members of the organization read it (required)")
-	_ = cmd.MarkFlagRequired("reason")
 	d.orgs.about(cmd, orgMemberColumns(), func(ctx context.Context, s *session, _ adminOrgs, uuid string, args []string) (object, error) {
 		m, err := s.api.Admin().AddAdmin(ctx, uuid, rest.AdminAddAdminRequest{UserRef: rest.UserRef{Name: args[1]}, Reason: reason})
 		return *orNone(m), err

@@ -75,7 +75,7 @@ func Main(ctx context.Context, args []string, streams Streams, environment Envir
 	if errors.As(err, &certificate) && certificate.Untrusted {
 		text += "; give the hub's CA with kedge login --ca-file"
 	}
-	fmt.Fprintln(streams.Err, "kedge:", text)
+	fmt.Fprintln(streams.Err, "kedge:", printableLines(text))
 	if errors.Is(err, errUsage) || strings.HasPrefix(err.Error(), "unknown command") {
 		return 2
 	}
@@ -146,6 +146,14 @@ func needs(what string, ok func(args []string) bool) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+// needReason refuses an empty --reason. The hub would, too, but not as an invalid command line.
+func needReason(cmd *cobra.Command, reason string) error {
+	if strings.TrimSpace(reason) == "" {
+		return fmt.Errorf("%s needs --reason TEXT, which says why; %w", cmd.CommandPath(), errUsage)
+	}
+	return nil
 }
 
 func oneArg(what string) cobra.PositionalArgs {

@@ -86,7 +86,7 @@ func (c *consent) ask(ctx context.Context, question string, good func(reply stri
 
 // reply asks a question and returns what the person types.
 func (c *consent) reply(ctx context.Context, question string) (string, error) {
-	fmt.Fprint(c.Err, question)
+	fmt.Fprint(c.Err, printableLines(question))
 	// A read from a terminal cannot be cancelled, so an interrupt does not wait for it.
 	replies := make(chan string, 1)
 	go func() {

@@ -208,7 +208,7 @@ func (s *session) leaveOut(t tenant, err error) error {
 	if !errors.As(err, &refused) || refused.Code() == http.StatusUnauthorized {
 		return err
 	}
-	fmt.Fprintf(s.app.Err, "kedge: %s is left out: %v\n", t, err)
+	fmt.Fprintf(s.app.Err, "kedge: %s is left out: %s\n", t, printableLines(err.Error()))
 	return nil
 }
 

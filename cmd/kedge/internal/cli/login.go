@@ -112,7 +112,7 @@ func (a *app) newLogin(ctx context.Context, o loginOptions) (*config.Profile, er
 	login := &config.Profile{Server: a.givenServer()}
 	_, c, err := a.load(ctx)
 	if errors.As(err, new(*config.BrokenError)) {
-		fmt.Fprintln(a.Err, "kedge:", err)
+		fmt.Fprintln(a.Err, "kedge:", printableLines(err.Error()))
 		_, c, err = a.load(ctx)
 	}
 	if err != nil {
@@ -159,7 +159,7 @@ func (a *app) logIn(ctx context.Context, o loginOptions, login *config.Profile) 
 	} else {
 		tokens, err = hub.LogInWithBrowser(ctx, a.description(), oauth.Browser{
 			Show: func(url string) { a.showURL(o, url) },
-			Warn: func(text string) { fmt.Fprintln(a.Err, "kedge:", text) },
+			Warn: func(text string) { fmt.Fprintln(a.Err, "kedge:", printableLines(text)) },
 		})
 	}
 	if err != nil {

@@ -61,7 +61,8 @@ func (a *app) logOut(ctx context.Context, path, name string) error {
 		return err
 	}
 	if err := a.revoke(ctx, login); err != nil {
-		fmt.Fprintf(a.Err, "kedge: the session at %s could not be ended and ends when it expires: %v\n", login.Server, err)
+		fmt.Fprintf(a.Err, "kedge: the session at %s could not be ended and ends when it expires: %s\n",
+			login.Server, printableLines(err.Error()))
 	}
 	_, err = fmt.Fprintf(a.Out, "Logged out of %s.\n", login.Server)
 	return err

@@ -120,7 +120,8 @@ func TestTables_showCreationAndFirstAdmin(t *testing.T) {
 	b.answer("GET /api/orgs", http.StatusOK, `{"items":[{"uuid":"`+orgUUID+`","displayName":"ACME","role":"admin","phase":"Ready","createdAt":"2026-11-01T00:00:00Z",`+
 		`"firstAdmin":"alice","description":"The shop\nof the north","personal":false,"workspaceQuota":{"limit":50,"used":3},"bytes":{"used":5,"limit":90},"defaultAccess":"none","billing":{"labels":{"team":"web"}},"workspacePath":"root:kedge:orgs:x"}]}`)
 	b.answer("GET "+orgPath+"/workspaces", http.StatusOK, `{"items":[{"uuid":"`+wsUUID+`","displayName":"Web","role":"admin","phase":"Ready","createdAt":"2026-11-02T00:00:00Z",`+
-		`"createdBy":"bob","description":"Its tills","billing":{"costCenter":"4711","labels":{"team":"web"}},"objects":{"used":7,"limit":20000},`+
+		`"createdBy":"bob","description":"Its tills","manager":true,"requests":"members",`+
+		`"billing":{"costCenter":"4711","labels":{"team":"web"}},"objects":{"used":7,"limit":20000},`+
 		`"bytes":{"used":900,"limit":268435456},"customResourceDefinitions":{"used":2,"limit":200},"apiBindings":{"used":1,"limit":100},"roles":{"used":3,"limit":300},`+
 		`"clusterID":"abc","url":"https://hub/clusters/abc","workspacePath":"root:kedge:orgs:x:y"}]}`)
 	b.answer("GET /api/admin/orgs", http.StatusOK, `{"items":[{"uuid":"`+orgUUID+`","displayName":"ACME","phase":"Ready","createdAt":"2026-11-01T00:00:00Z","createdBy":"alice",`+
@@ -131,9 +132,10 @@ func TestTables_showCreationAndFirstAdmin(t *testing.T) {
 		"orgs list -o wide":     {"UUID DISPLAY NAME ROLE PHASE CREATED FIRST ADMIN DESCRIPTION PERSONAL WORKSPACES BYTES DEFAULT ACCESS BILLING PATH", orgUUID + " ACME admin Ready 2026-11-01T00:00:00Z alice The shop of the north false 3/50 5/90 none team=web root:kedge:orgs:x"},
 		"workspaces --org ACME": {"UUID DISPLAY NAME ROLE PHASE CREATED CREATED BY", wsUUID + " Web admin Ready 2026-11-02T00:00:00Z bob"},
 		"workspaces --org ACME -o wide": {
-			"UUID DISPLAY NAME ROLE PHASE CREATED CREATED BY END DESCRIPTION BILLING OBJECTS BYTES CRDS APIBINDINGS ROLES CLUSTER URL PATH",
-			wsUUID + " Web admin Ready 2026-11-02T00:00:00Z bob Its tills 4711,team=web 7/20000 900/268435456 2/200 1/100 3/300 " +
-				"abc https://hub/clusters/abc root:kedge:orgs:x:y",
+			"UUID DISPLAY NAME ROLE PHASE CREATED CREATED BY END DESCRIPTION MANAGER REQUESTS BILLING OBJECTS BYTES " +
+				"CRDS APIBINDINGS ROLES CLUSTER URL PATH",
+			wsUUID + " Web admin Ready 2026-11-02T00:00:00Z bob Its tills true members 4711,team=web 7/20000 900/268435456 " +
+				"2/200 1/100 3/300 abc https://hub/clusters/abc root:kedge:orgs:x:y",
 		},
 	} {
 		code, out, errOut := b.run(t, strings.Fields(args)...)
@@ -141,6 +143,18 @@ func TestTables_showCreationAndFirstAdmin(t *testing.T) {
 		header, row, _ := strings.Cut(strings.TrimSpace(out), "\n")
 		require.Equal(t, want, [2]string{strings.Join(strings.Fields(header), " "), strings.Join(strings.Fields(row), " ")}, args)
 	}
+}
+
+// A manager without a role sees why the workspace is in the list.
+func TestTables_showAManagerWithoutARole(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.login(t)
+	b.answer("GET "+orgPath+"/workspaces", http.StatusOK,
+		`{"items":[{"uuid":"`+wsUUID+`","displayName":"Web","role":"","manager":true,"phase":"Ready"}]}`)
+	code, out, errOut := b.run(t, "workspaces", "--org", orgUUID)
+	require.Zero(t, code, errOut)
+	require.Regexp(t, "Web +manager +Ready", out)
 }
 
 func TestSettings_sendWhatTheFlagsName(t *testing.T) {

@@ -98,7 +98,7 @@ func (a *app) print(f format, raw []byte, columns table) error {
 	}
 	if f.value == "name" {
 		for _, item := range items {
-			if _, err := fmt.Fprintln(a.Out, nameOf(item)); err != nil {
+			if _, err := fmt.Fprintln(a.Out, cell(nameOf(item))); err != nil {
 				return err
 			}
 		}
@@ -116,7 +116,7 @@ func (a *app) print(f format, raw []byte, columns table) error {
 		for i, c := range columns {
 			value := item[c[1]]
 			if text, ok := value.(string); ok && c == descriptionColumn() {
-				// A description has lines, and a cell one.
+				// A description has paragraphs, and a cell one line.
 				value = strings.Join(strings.Fields(text), " ")
 			}
 			switch row[i] = cell(value); c {
@@ -124,6 +124,10 @@ func (a *app) print(f format, raw []byte, columns table) error {
 				row[i] = endIn(row[i], time.Now())
 			case leftColumn():
 				row[i] = leftUntil(row[i], time.Now())
+			case roleColumn():
+				if row[i] == "" && item["manager"] == true {
+					row[i] = "manager"
+				}
 			}
 		}
 		fmt.Fprintln(w, strings.Join(row, "\t"))
@@ -133,6 +137,7 @@ func (a *app) print(f format, raw []byte, columns table) error {
 
 // tell reports what was done: a sentence in table format, the object in other formats.
 func (a *app) tell(f format, sentence string, to any) error {
+	sentence = printableLines(sentence)
 	if f.isTable() {
 		_, err := fmt.Fprintln(a.Out, sentence)
 		return err
@@ -159,6 +164,25 @@ func printable(text string) string {
 		}
 		return unicode.ReplacementChar
 	}, text)
+}
+
+// printableLines is printable for a text of several lines.
+func printableLines(text string) string {
+	lines := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
+	for i, line := range lines {
+		lines[i] = printable(strings.ReplaceAll(line, "\t", " "))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// printableCell is printable for a cell: a second line would be a row that the hub did not answer.
+func printableCell(text string) string {
+	return printable(strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\r' || r == '\t' {
+			return ' '
+		}
+		return r
+	}, text))
 }
 
 // cell formats a value for a table. Objects are shown by name.
@@ -197,7 +221,7 @@ func cell(v any) string {
 		// Numbers of JSON; large ones have no exponent.
 		return strconv.FormatFloat(v, 'f', -1, 64)
 	default:
-		return fmt.Sprint(v)
+		return printableCell(fmt.Sprint(v))
 	}
 }
 
@@ -209,7 +233,7 @@ func pairs(object map[string]any) string {
 		if !ok {
 			return ""
 		}
-		all = append(all, printable(name+"="+text))
+		all = append(all, printableCell(name+"="+text))
 	}
 	return strings.Join(all, ",")
 }

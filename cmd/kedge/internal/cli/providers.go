@@ -91,7 +91,7 @@ func (p *providers) telling(what string) client.Option {
 			text += " " + seen.Message
 		}
 		if text != told {
-			fmt.Fprintln(p.Err, text)
+			fmt.Fprintln(p.Err, printable(text))
 			told = text
 		}
 		return true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"net/http"
 
 	"github.com/spf13/cobra"
 
@@ -59,6 +60,9 @@ kedge requests workspaces lists those that let you ask.`,
 			if body.Kind != "sudo" && body.Kind != "admin" && body.Kind != "member" {
 				return fmt.Errorf("%q is none of sudo, admin and member; %w", body.Kind, errUsage)
 			}
+			if err := needReason(cmd, body.Reason); err != nil {
+				return err
+			}
 			made, err := a.ask(cmd.Context(), org, workspace, body)
 			if err != nil {
 				return err
@@ -68,26 +72,32 @@ kedge requests workspaces lists those that let you ask.`,
 	}
 	cmd.Flags().StringVar(&body.For, "for", "", "how long the rights are to last from the approval on, 1m to 12h (default 1h)")
 	cmd.Flags().StringVar(&body.Reason, "reason", "", "why, at most 500 characters; it is in the audit log (required)")
-	_ = cmd.MarkFlagRequired("reason")
 	output.flag(cmd)
 	a.placeFlags(cmd, &org, &workspace)
 	return cmd
 }
 
-// ask asks for rights in a workspace. One that the caller is not in is named by its UUID.
+// ask asks for rights in a workspace. The route of the workspace refuses those who are not in it, as it does for one
+// that is missing; that of the organization takes the UUID of one that lets its members ask.
 func (a *app) ask(ctx context.Context, org, workspace string, body rest.CreateAccessRequest) (*rest.AccessRequest, error) {
-	w, _, err := a.inWorkspace(ctx, org, workspace)
-	if err == nil {
-		return w.Ask(ctx, body)
-	}
-	if !isUUID(workspace) {
-		return nil, err
-	}
-	o, _, err := a.inOrg(ctx, org)
+	w, t, err := a.inWorkspace(ctx, org, workspace)
 	if err != nil {
 		return nil, err
 	}
-	return o.Ask(ctx, rest.CreateOrgAccessRequest{Workspace: workspace, CreateAccessRequest: body})
+	made, err := w.Ask(ctx, body)
+	if !isUUID(workspace) || !is(err, http.StatusForbidden) {
+		return made, err
+	}
+	o, _, openErr := a.inOrg(ctx, t.Org)
+	if openErr != nil {
+		return nil, openErr
+	}
+	made, orgErr := o.Ask(ctx, rest.CreateOrgAccessRequest{Workspace: workspace, CreateAccessRequest: body})
+	if is(orgErr, http.StatusForbidden) {
+		// The caller is not in the organization either. The first refusal is about the workspace.
+		return nil, err
+	}
+	return made, notFoundAdvice(orgErr, "the workspaces that let you ask, run: kedge requests workspaces")
 }
 
 func (a *app) requestableCommand() *cobra.Command {

@@ -15,8 +15,10 @@ import (
 var (
 	orgColumns = table{{"UUID", "uuid"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"PHASE", "phase"}, {"CREATED", "createdAt"}, {"FIRST ADMIN", "firstAdmin"},
 		descriptionColumn(), {"PERSONAL", "personal", wide}, {"WORKSPACES", "workspaceQuota", wide}, {"BYTES", "bytes", wide}, {"DEFAULT ACCESS", "defaultAccess", wide}, {"BILLING", "billing", wide}, {"PATH", "workspacePath", wide}}
-	workspaceColumns = table{{"UUID", "uuid"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"PHASE", "phase"}, {"CREATED", "createdAt"}, {"CREATED BY", "createdBy"}, {"END", "expiresAt", wide},
-		descriptionColumn(), {"BILLING", "billing", wide}, {"OBJECTS", "objects", wide}, {"BYTES", "bytes", wide},
+	workspaceColumns = table{{"UUID", "uuid"}, {"DISPLAY NAME", "displayName"}, roleColumn(), {"PHASE", "phase"},
+		{"CREATED", "createdAt"}, {"CREATED BY", "createdBy"}, {"END", "expiresAt", wide},
+		descriptionColumn(), {"MANAGER", "manager", wide}, {"REQUESTS", "requests", wide},
+		{"BILLING", "billing", wide}, {"OBJECTS", "objects", wide}, {"BYTES", "bytes", wide},
 		{"CRDS", "customResourceDefinitions", wide}, {"APIBINDINGS", "apiBindings", wide}, {"ROLES", "roles", wide},
 		{"CLUSTER", "clusterID", wide}, {"URL", "url", wide}, {"PATH", "workspacePath", wide}}
 )
@@ -235,6 +237,9 @@ func (k *kind[T, C, U]) renameCommand() *cobra.Command {
 
 // descriptionColumn is the column of what a tenant is for, which wide tables have.
 func descriptionColumn() [3]string { return [3]string{"DESCRIPTION", "description", wide} }
+
+// roleColumn is the column of the role of the caller. A manager can be without a role.
+func roleColumn() [3]string { return [3]string{"ROLE", "role"} }
 
 // description is the flag --description of the creation of a tenant.
 type description string

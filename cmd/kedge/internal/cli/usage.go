@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"time"
 
@@ -17,6 +19,33 @@ var usageColumns = table{
 	{"MEMBERS", "members", wide}, {"WORKSPACES", "workspaces", wide}, {"ENTRIES", "entries", wide},
 }
 
+// What is used of the limits of an organization or of a workspace.
+var (
+	orgLimitColumns       = table{{"ALL WORKSPACES", "workspaceQuota"}, {"BYTES STORED", "bytes"}}
+	workspaceLimitColumns = table{{"OBJECTS", "objects"}, {"BYTES STORED", "bytes"}, {"CRDS", "customResourceDefinitions"},
+		{"APIBINDINGS", "apiBindings"}, {"ROLES", "roles"}, {"BYTES OF THE ORGANIZATION", "orgBytes"}}
+)
+
+// printLimits prints what an organization, or a workspace of it, uses now, of which limit.
+func (a *app) printLimits(ctx context.Context, output format, t target) error {
+	s, err := a.session(ctx)
+	if err != nil {
+		return err
+	}
+	if t.Workspace == "" {
+		o, err := s.api.Orgs().Get(ctx, t.Org)
+		if err != nil {
+			return err
+		}
+		return a.print(output, o.Raw, orgLimitColumns)
+	}
+	w, err := s.api.Org(t.Org).Workspaces().Get(ctx, t.Workspace)
+	if err != nil {
+		return err
+	}
+	return a.print(output, w.Raw, workspaceLimitColumns)
+}
+
 func (a *app) usageCommand() *cobra.Command {
 	var org, workspace string
 	var query client.UsageQuery
@@ -29,18 +58,25 @@ func (a *app) usageCommand() *cobra.Command {
 first: what they store, requests to kcp, the bytes of its answers, distinct people and bots,
 and the time for which watches and other streams were open. For its admins, and with
 --workspace for those of the workspace. The running hour is at most a minute old. An hour or
-day without anything is not listed.`,
+day without anything is not listed. Before the list a table shows what is used now, as
+USED/LIMIT.`,
 		Example: "  kedge usage\n  kedge usage --since 30d --step day -o wide\n  kedge usage --workspace dev -o csv > dev.csv",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			query.From, query.To, query.Step = since.before(a.Clock.Now()), until.before(a.Clock.Now()), step.value
-			in, _, err := a.at(ctx, org, workspace)
+			in, t, err := a.at(ctx, org, workspace)
 			if err != nil {
 				return err
 			}
 			if output.value == "csv" {
 				return in.ExportUsage(ctx, query, a.Out)
+			}
+			if output.isTable() {
+				if err := a.printLimits(ctx, output, t); err != nil {
+					return err
+				}
+				fmt.Fprintln(a.Out)
 			}
 			return printList(a, output, in.Usage(ctx, query), usageColumns,
 				func(i rest.UsageItem) ([]byte, error) { return flattenUsage(i, nil) })

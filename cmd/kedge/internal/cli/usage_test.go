@@ -17,9 +17,12 @@ func TestUsage_listsHoursAndDays(t *testing.T) {
 	b := newBed(t)
 	b.inWorkspace(t)
 	asked := b.record(t, "GET "+orgPath+"/usage", http.StatusOK, usageList)
+	b.answer("GET "+orgPath, http.StatusOK,
+		`{"uuid":"`+orgUUID+`","workspaceQuota":{"used":2,"limit":100},"bytes":{"used":1234567,"limit":2147483648}}`)
 	code, out, errOut := b.run(t, "usage")
 	require.Zero(t, code, errOut)
-	require.Regexp(t, `FROM +OBJECTS +BYTES +READS +WRITES +WATCHES +BYTES OUT +PEOPLE +BOTS +STREAM SECONDS\n`+
+	require.Regexp(t, `^ALL WORKSPACES +BYTES STORED\n2/100 +1234567/2147483648\n\n`+
+		`FROM +OBJECTS +BYTES +READS +WRITES +WATCHES +BYTES OUT +PEOPLE +BOTS +STREAM SECONDS\n`+
 		`2026-11-21T04:00:00Z +7 +1234567 +11 +12 +13 +99 +3 +1 +3600`, out)
 	query, err := url.ParseQuery((*asked)[0].query)
 	require.NoError(t, err)
@@ -39,6 +42,7 @@ func TestUsage_listsHoursAndDays(t *testing.T) {
 	code, out, errOut = b.run(t, "usage", "-o", "json")
 	require.Zero(t, code, errOut)
 	require.Contains(t, out, `"write": 12`)
+	require.NotContains(t, out, "2147483648", "JSON is the answer of the hub alone")
 	code, _, errOut = b.run(t, "usage", "--step", "week")
 	require.NotZero(t, code)
 	require.Contains(t, errOut, "hour or day")
@@ -54,4 +58,20 @@ func TestUsage_ofAWorkspace(t *testing.T) {
 	code, out, errOut := b.run(t, "usage", "--workspace", wsUUID, "--since", "2026-03-01T00:00:00Z", "-o", "csv")
 	require.Zero(t, code, errOut)
 	require.Equal(t, "text/csv 2026-03-01T00:00:00Z", out)
+}
+
+// A workspace at its limit is refused growth. Its admin sees here what is used, and of how much.
+func TestUsage_showsTheLimitsOfAWorkspace(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.inWorkspace(t)
+	b.answer("GET "+wsPath+"/usage", http.StatusOK, usageList)
+	b.answer("GET "+wsPath, http.StatusOK, `{"uuid":"`+wsUUID+`",`+
+		`"objects":{"used":19999,"limit":20000},"bytes":{"used":5,"limit":268435456},`+
+		`"customResourceDefinitions":{"used":3,"limit":200},"apiBindings":{"used":4,"limit":100},`+
+		`"roles":{"used":6,"limit":1000},"orgBytes":{"used":7,"limit":2147483648}}`)
+	code, out, errOut := b.run(t, "usage", "--workspace", "Web")
+	require.Zero(t, code, errOut)
+	require.Regexp(t, `^OBJECTS +BYTES STORED +CRDS +APIBINDINGS +ROLES +BYTES OF THE ORGANIZATION\n`+
+		`19999/20000 +5/268435456 +3/200 +4/100 +6/1000 +7/2147483648\n\nFROM`, out)
 }

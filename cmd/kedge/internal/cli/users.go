@@ -34,9 +34,31 @@ NAME is what other commands take.`,
 
 func (a *app) meCommand() *cobra.Command {
 	cmd := a.whoamiCommand()
-	cmd.Use, cmd.Short = "me", "Show who you are to the hub, and delete or undelete your account there"
-	cmd.Example = "  kedge me\n  kedge me delete\n  kedge me undelete"
-	cmd.AddCommand(a.deleteMeCommand(), a.undeleteMeCommand())
+	cmd.Use, cmd.Short = "me", "Show who you are to the hub, and rename, delete or undelete your account there"
+	cmd.Example = "  kedge me\n  kedge me rename 'Alice Adams'\n  kedge me delete\n  kedge me undelete"
+	cmd.AddCommand(a.renameMeCommand(), a.deleteMeCommand(), a.undeleteMeCommand())
+	return cmd
+}
+
+func (a *app) renameMeCommand() *cobra.Command {
+	var output format
+	cmd := &cobra.Command{
+		Use: "rename NAME", Short: "Give yourself another display name", Args: oneArg("your new display name"),
+		Long:    "Give yourself another display name. Your name at the hub, by which others add you, stays as it is.",
+		Example: "  kedge me rename 'Alice Adams'",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := a.session(cmd.Context())
+			if err != nil {
+				return err
+			}
+			renamed, err := s.api.RenameMe(cmd.Context(), args[0])
+			if err != nil {
+				return ofArgument(err, "displayName", "NAME")
+			}
+			return a.print(output, renamed.Raw, meColumns)
+		},
+	}
+	output.flag(cmd)
 	return cmd
 }
 

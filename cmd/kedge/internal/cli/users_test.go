@@ -76,3 +76,17 @@ func TestMeIsWhoami(t *testing.T) {
 	require.Zero(t, code)
 	require.Equal(t, who, out)
 }
+
+func TestMe_rename(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.login(t)
+	sent := b.record(t, "PATCH /api/users/me", http.StatusOK, `{"name":"alice","displayName":"Alice Adams","email":"a@example.com"}`)
+	code, out, errOut := b.run(t, "me", "rename", "Alice Adams")
+	require.Zero(t, code, errOut)
+	require.Regexp(t, `alice +Alice Adams +a@example.com`, out)
+	require.Len(t, *sent, 1)
+	require.JSONEq(t, `{"displayName":"Alice Adams"}`, (*sent)[0].body)
+	code, _, _ = b.run(t, "me", "rename")
+	require.Equal(t, 2, code)
+}
