@@ -37,7 +37,10 @@ type Intent struct {
 	Cluster string
 	// Org, Workspace and Object are what the change affects, where the path does not name it.
 	Org, Workspace, Object string
-	Facts                  audit.Facts
+	// Claims is true for a request that creates Org. Nobody has that UUID before, and another person may get it if the
+	// request is refused: until Claimed, its caller is an outsider there.
+	Claims bool
+	Facts  audit.Facts
 }
 
 // change is what the audit log is told of a request. Only the goroutine of the request uses it.
@@ -165,8 +168,7 @@ func Intend(r *http.Request, i Intent) error {
 		}
 	}
 	c.intent, c.intended = i, true
-	// A new Organization is that of its creator.
-	c.belongs = c.belongs || i.Org != ""
+	c.belongs = c.belongs || i.Org != "" && !i.Claims
 	e := c.event(r)
 	e.Stage = audit.StageIntent
 	if err := c.write(e); err != nil && !i.Reduces {
@@ -197,6 +199,14 @@ func IntendProxied(r *http.Request, e tenancy.Entry, sudo bool) error {
 func Made(r *http.Request, name string) {
 	if c, ok := r.Context().Value(changeKey{}).(*change); ok {
 		c.made = name
+	}
+}
+
+// Claimed records what a request has claimed, for its outcome: an Organization, which is its caller's from then on, or a
+// Workspace. It need not be what the intent names: a request with the same key may have claimed another one before.
+func Claimed(r *http.Request, org, workspace string) {
+	if c, ok := r.Context().Value(changeKey{}).(*change); ok {
+		c.intent.Org, c.intent.Workspace, c.belongs = org, workspace, true
 	}
 }
 

@@ -124,6 +124,14 @@ func TestControllers_enqueueWhatAChangeTouches(t *testing.T) {
 		}), want: "organization orgs|acme"},
 		{name: "Own Workspace moved", cluster: orgsCluster, object: changed(own("acme", acmeCluster), func(ws *kcptenancyv1alpha1.Workspace) { ws.Spec.Cluster = "c-other" }), want: "organization orgs|acme"},
 		{name: "Own Workspace removed", cluster: orgsCluster, object: own("acme", acmeCluster), removed: true, want: "organization orgs|acme"},
+		{
+			name: "Spare of an Organization reserved", cluster: orgsCluster,
+			object: annotated(spareOrg("ready"), v1alpha1.SpareReservedAnnotation, "{}"), want: "workspace orgs|ready",
+		},
+		{
+			name: "Spare of an Organization removed", cluster: orgsCluster,
+			object: spareOrg("ready"), removed: true, want: "organization orgs|ready, workspace orgs|ready",
+		},
 
 		{name: "Workspace added", cluster: acmeCluster, object: child("w8"), want: "access acme|w8, organization orgs|acme, workspace acme|w8"},
 		{name: "Workspace renamed", cluster: acmeCluster, object: annotated(child("w1"), v1alpha1.DisplayNameAnnotation, "One"), want: "membershipindex users|bob, workspace acme|w1"},

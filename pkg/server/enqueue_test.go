@@ -133,6 +133,7 @@ func (p *platform) objects() []placed {
 		{orgsCluster, org("old", "")}, {orgsCluster, own("old", "c-old")},
 		{usersCluster, inGroups(0, "kedge:dev")}, {"c-guild", byGroup()},
 		{orgsCluster, mapping("guild")}, {orgsCluster, own("guild", "c-guild")},
+		{orgsCluster, spareOrg("ready")},
 		{"c-old", tenancy.NewMembership("erin", "", v1alpha1.RoleAdmin)}, {"c-old", tenancy.NewMembership("frank", "", v1alpha1.RoleMember)},
 	}
 }
@@ -228,6 +229,13 @@ func own(name, cluster string) *kcptenancyv1alpha1.Workspace {
 func child(name string) *kcptenancyv1alpha1.Workspace {
 	ws := own(name, "c-"+name)
 	ws.Status.Phase = kcpcorev1alpha1.LogicalClusterPhaseReady
+	return ws
+}
+
+// spareOrg is the workspace of an Organization that nobody has created yet.
+func spareOrg(name string) *kcptenancyv1alpha1.Workspace {
+	ws := child(name)
+	ws.Labels = map[string]string{v1alpha1.SpareLabel: "hash"}
 	return ws
 }
 

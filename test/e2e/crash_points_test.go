@@ -68,6 +68,8 @@ type operation struct {
 	intent func(s *scene, e audit.Event) bool
 	// done and none report whether it happened completely, or not at all.
 	done, none func(truth *framework.Truth, s *scene) bool
+	// always, if not nil, is an error of what must not be at any time, such as right after a kill.
+	always func(ctx context.Context, s *scene) error
 	// already are the accepted status codes of a repetition after it happened, beside 2xx.
 	already []int
 	// final means that the request must not be repeated after it happened.
@@ -135,7 +137,7 @@ func groups() map[string]group {
 		// The hub of the bots serves one operation of the catalog, and one of invitations and requests, too.
 		catalog, sharing := catalogOperations(), sharingOperations()
 		bots := all["bots"]
-		bots.operations = append(bots.operations, catalog[day()%len(catalog)], sharing[day()%len(sharing)])
+		bots.operations = append(bots.operations, catalog[ofTheDay(len(catalog))], sharing[ofTheDay(len(sharing))])
 		all["bots"] = bots
 		delete(all, "catalog")
 		delete(all, "sharing")
@@ -221,6 +223,10 @@ func sample(writes int) []point {
 	return []point{p}
 }
 
+// ofTheDay selects one of n operations. It does not follow from the remainder of the day, by which sample selects: of an
+// operation with an even number of writes, that would select the same half of them for ever.
+func ofTheDay(n int) int { return rand.New(rand.NewPCG(2, uint64(day()))).IntN(n) }
+
 func day() int {
 	if n, err := strconv.Atoi(os.Getenv(pointsVariable)); err == nil {
 		return n
@@ -271,6 +277,11 @@ func (l *lane) round(t *testing.T, o operation, s *scene, p point) (r result, er
 			err = fmt.Errorf("%w\nacknowledged: %t\nwrites: %s\n%s", err, r.acknowledged, strings.Join(last, ", "), l.hub.Log())
 		}
 	}()
+	if o.always != nil {
+		if err := o.always(t.Context(), s); err != nil {
+			return r, err
+		}
+	}
 	limit := healed
 	if o.slow {
 		// Part of it is the time of kcp.

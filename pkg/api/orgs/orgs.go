@@ -98,7 +98,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	}
 	taking.Reserve(caller.User.Spec.OrgClaims, func(s api.Spares) tenancy.ReservedSpare { return s.ForOrg(r.Context(), name) })
 	defer func() { taking.End(r.Context()) }()
-	intent := httpmw.Intent{Org: taking.Claim.UUID}
+	intent := httpmw.Intent{Org: taking.Claim.UUID, Claims: true}
 	if billing != nil {
 		intent.Facts.Fields = []string{"billing"}
 	}
@@ -118,6 +118,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	}); err != nil {
 		return err
 	}
+	httpmw.Claimed(r, taking.Claim.UUID, "")
 	planned := tenancy.ClaimedOrg(taking.Claim)
 	planned.CreationTimestamp = claim.Request.RequestedAt
 	return h.created(w, r, planned)

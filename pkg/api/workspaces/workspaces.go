@@ -174,6 +174,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	}); err != nil {
 		return err
 	}
+	httpmw.Claimed(r, org.UUID(), taking.Claim.UUID)
 	return h.created(w, r, tenancy.ClaimedWorkspace(org.UUID(), taking.Claim))
 }
 

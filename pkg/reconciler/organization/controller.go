@@ -39,6 +39,12 @@ func NewController(d reconciler.Deps, followed func(org, workspace, user string)
 		reconciler.Enqueue(c, ends)(d.Organization(o.Object().Name))
 	})
 	d.Views.OrgWorkspaces.OnChange(func(ws views.Change[*kcptenancyv1alpha1.Workspace]) { enqueue(ws.Object().Name) })
+	// An Organization whose spare is thrown away gets another workspace after kcp has removed the spare.
+	d.Views.Spares.OnChange(func(ws views.Change[*kcptenancyv1alpha1.Workspace]) {
+		if ws.New == nil && ws.Cluster() == d.Clusters.Orgs {
+			enqueue(ws.Object().Name)
+		}
+	})
 	d.Views.Initializing.OnChange(func(lc views.Change[*kcpcorev1alpha1.LogicalCluster]) {
 		if lc.New != nil && d.WaitsForHub(lc.New) {
 			enqueue(lc.New.Spec.Owner.Name)

@@ -270,3 +270,56 @@ func TestReconcile_takesASpareOfTheCreator(t *testing.T) {
 		require.Equal(t, v1alpha1.PhaseReady, k.phase())
 	}
 }
+
+// A process that is killed at the write with which it takes a spare, or throws one away that is another's, leaves what the
+// next one finishes.
+func TestReconcile_takesASpareAfterAKill(t *testing.T) {
+	t.Parallel()
+	for reservation, want := range map[string][]string{
+		`{"user":"alice"}`: {"patch workspaces/" + uuid + " in orgs", adminAdded},
+		`{"user":"bob"}`:   {"delete workspaces/" + uuid + " in orgs", creation},
+	} {
+		for _, late := range []bool{false, true} {
+			k := newKCP(t)
+			k.ws = &kcptenancyv1alpha1.Workspace{}
+			k.ws.Name, k.ws.Labels = uuid, map[string]string{v1alpha1.SpareLabel: "hash"}
+			k.ws.Annotations = map[string]string{v1alpha1.SpareReservedAnnotation: reservation}
+			k.ws.Status.Phase, k.ws.Spec.Cluster = kcpcorev1alpha1.LogicalClusterPhaseReady, "org1"
+			k.Fails, k.Late = 1, late
+			require.Error(t, k.reconcile(t))
+			k.Fails = 0
+			for range 2 {
+				if err := k.reconcile(t); err != nil {
+					require.ErrorIs(t, err, controller.ErrRetry)
+				}
+			}
+			if late {
+				want = want[1:]
+			}
+			require.Equal(t, want, k.Did, "%s, after the write: %t", reservation, late)
+			require.False(t, tenancy.IsSpare(k.ws))
+		}
+	}
+}
+
+// A leader can throw a spare away at the moment at which somebody claims it, as after a suspension of the hub between the
+// two. The Organization gets another workspace, and nobody reads of content that is lost.
+func TestReconcile_makesAWorkspaceAfterItsSpareWasThrownAway(t *testing.T) {
+	t.Parallel()
+	k := newKCP(t)
+	now := metav1.NewTime(k.Clock.Now())
+	k.ws = &kcptenancyv1alpha1.Workspace{}
+	k.ws.Name, k.ws.Labels = uuid, map[string]string{v1alpha1.SpareLabel: "hash"}
+	k.ws.Annotations = map[string]string{v1alpha1.SpareReservedAnnotation: `{"user":"alice"}`}
+	k.ws.DeletionTimestamp, k.ws.Finalizers = &now, []string{"core.kcp.io/logicalcluster"}
+	require.NoError(t, k.reconcile(t))
+	require.Empty(t, k.Did)
+	require.Equal(t, v1alpha1.PhaseProgressing, k.phase())
+	bound := meta.FindStatusCondition(k.org.Status.Conditions, v1alpha1.ConditionWorkspaceBound)
+	require.Contains(t, bound.Message, "another one is created")
+	require.NotContains(t, bound.Message, "lost")
+	k.ws = nil
+	require.NoError(t, k.reconcile(t))
+	require.Equal(t, []string{creation}, k.Did)
+	require.False(t, tenancy.IsSpare(k.ws))
+}

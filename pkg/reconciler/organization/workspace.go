@@ -28,7 +28,7 @@ func (s *workspace) Reconcile(ctx context.Context, org *v1alpha1.Organization) (
 	org.Status.WorkspacePath = s.tree.Org(org.Name)
 	own, ok := s.workspaces.of(org.Name)
 	if ok && !own.DeletionTimestamp.IsZero() {
-		return controller.Result{Message: "somebody deleted the organization's workspace by hand; its content is lost, and it is created again after kcp has removed it", Stop: true}, nil
+		return controller.Result{Message: leaving(own), Stop: true}, nil
 	}
 	if !ok {
 		if !org.DeletionTimestamp.IsZero() {
@@ -56,6 +56,15 @@ func (s *workspace) Reconcile(ctx context.Context, org *v1alpha1.Organization) (
 		return controller.Result{Message: "kcp is creating the organization's workspace", Stop: true}, nil
 	}
 	return controller.Result{}, nil
+}
+
+// leaving says why an Organization waits for kcp to remove its workspace. A spare that is thrown away has no content.
+func leaving(own *kcptenancyv1alpha1.Workspace) string {
+	if tenancy.IsSpare(own) {
+		return "the workspace that was ready for the organization is being removed; another one is created after that"
+	}
+	return "somebody deleted the organization's workspace by hand; its content is lost, " +
+		"and it is created again after kcp has removed it"
 }
 
 // rightful reports whether a spare is reserved for the Organization's creator, or for nobody.

@@ -40,9 +40,9 @@ func NewController(d reconciler.Deps, m *Metrics) *controller.Controller {
 			c.Enqueue(controller.Key{Cluster: cluster})
 		}
 	}
-	note := func(ws views.Change[*kcptenancyv1alpha1.Workspace], made func(*kcptenancyv1alpha1.Workspace) bool) {
+	note := func(ws views.Change[*kcptenancyv1alpha1.Workspace], begins bool, made func(*kcptenancyv1alpha1.Workspace) bool) {
 		unfinished := ws.New != nil && ws.New.DeletionTimestamp.IsZero() && !made(ws.New)
-		for _, key := range making.note(controller.Key{Cluster: ws.Cluster(), Name: ws.Object().Name}, unfinished) {
+		for _, key := range making.note(controller.Key{Cluster: ws.Cluster(), Name: ws.Object().Name}, unfinished, begins) {
 			c.Enqueue(key)
 		}
 	}
@@ -51,13 +51,13 @@ func NewController(d reconciler.Deps, m *Metrics) *controller.Controller {
 			ws.Status.Phase != kcpcorev1alpha1.LogicalClusterPhaseInitializing
 	}
 	d.Views.OrgWorkspaces.OnChange(func(ws views.Change[*kcptenancyv1alpha1.Workspace]) {
-		note(ws, inKCP)
+		note(ws, ws.Added(), inKCP)
 		if ws.Moved(func(ws *kcptenancyv1alpha1.Workspace) any { return ws.Status.Phase }) {
 			enqueue(ws.Object().Spec.Cluster)
 		}
 	})
 	d.Views.ChildWorkspaces.OnChange(func(ws views.Change[*kcptenancyv1alpha1.Workspace]) {
-		note(ws, func(ws *kcptenancyv1alpha1.Workspace) bool {
+		note(ws, ws.Added(), func(ws *kcptenancyv1alpha1.Workspace) bool {
 			return inKCP(ws) && (tenancy.WorkspaceOf("", ws).Ready() || ws.Annotations[v1alpha1.DeletionRequestedAtAnnotation] != "")
 		})
 		if ws.Added() {
@@ -69,7 +69,7 @@ func NewController(d reconciler.Deps, m *Metrics) *controller.Controller {
 			// It is one of the other Workspaces now, which are noted above.
 			m.take(ws.Cluster())
 		} else {
-			note(ws, func(o *kcptenancyv1alpha1.Workspace) bool {
+			note(ws, true, func(o *kcptenancyv1alpha1.Workspace) bool {
 				// Somebody waits for a reserved one: the next one is made after them.
 				s := tenancy.SpareOf(o)
 				return inKCP(o) && s.Reserved == nil && (ws.Cluster() == d.Clusters.Orgs || s.Whole)
@@ -131,7 +131,7 @@ func (w *writer) Create(ctx context.Context, in string) error {
 	_, err := w.stored.Workspaces.Make(ctx, in, ws)
 	if err == nil {
 		// The event comes after the next key may have been looked at.
-		w.making.note(controller.Key{Cluster: in, Name: ws.Name}, true)
+		w.making.note(controller.Key{Cluster: in, Name: ws.Name}, true, true)
 	}
 	return err
 }

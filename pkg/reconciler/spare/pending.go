@@ -25,12 +25,13 @@ func newPending(c clock.PassiveClock) *pending {
 	return &pending{clock: c, since: map[controller.Key]time.Time{}, waiting: map[controller.Key]bool{}}
 }
 
-// note records whether a workspace is being made, and returns the keys that waited for the last one.
-func (p *pending) note(key controller.Key, making bool) (free []controller.Key) {
+// note records whether a workspace is being made, and returns the keys that waited for the last one. begins is true if
+// its making may begin now: a finished one that its tenants damage, or one that took too long, is not waited for again.
+func (p *pending) note(key controller.Key, making, begins bool) (free []controller.Key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if making {
-		if _, ok := p.since[key]; !ok {
+		if _, ok := p.since[key]; !ok && begins {
 			p.since[key] = p.clock.Now()
 		}
 		return nil

@@ -111,8 +111,8 @@ func (r *race) spare(name string) (tenancy.Spare, bool) {
 }
 
 // create is what the handler does for POST /api/orgs.
-func (r *race) create(hub *api.Deps, u *v1alpha1.User, key string) error {
-	ctx, none := context.Background(), func() []tenancy.KeyedObject { return nil }
+func (r *race) create(ctx context.Context, hub *api.Deps, u *v1alpha1.User, key string) error {
+	none := func() []tenancy.KeyedObject { return nil }
 	claim := tenancy.NewClaim(hub.NewUUID(), "Raced for", u.Name, key, metav1.NewTime(r.Clock.Now()))
 	taking := hub.Taking(u, claim, nil, none)
 	taking.Reserve(nil, func(s api.Spares) tenancy.ReservedSpare { return s.ForOrg(ctx, u.Name) })
@@ -244,7 +244,7 @@ func (r *race) round(t *testing.T, keep int, late time.Duration, lost bool) (tak
 			key = "the same request"
 		}
 		for n := range r.hubs {
-			racing.Go(func() { answers[i][n] = r.create(&r.hubs[n], u, key) })
+			racing.Go(func() { answers[i][n] = r.create(t.Context(), &r.hubs[n], u, key) })
 		}
 	}
 	throwing := r.leader(keep, late)

@@ -221,17 +221,36 @@ func TestPending_waitsForTheLastOne(t *testing.T) {
 	p := newPending(clock)
 	a, b, key := controller.Key{Cluster: "a"}, controller.Key{Cluster: "b"}, controller.Key{Cluster: "orgs"}
 	require.False(t, p.any())
-	require.Empty(t, p.note(a, true))
-	require.Empty(t, p.note(b, true))
+	require.Empty(t, p.note(a, true, true))
+	require.Empty(t, p.note(b, true, true))
 	p.wait(key)
-	require.Empty(t, p.note(a, false))
+	require.Empty(t, p.note(a, false, true))
 	require.True(t, p.any())
-	require.Equal(t, []controller.Key{key}, p.note(b, false))
+	require.Equal(t, []controller.Key{key}, p.note(b, false, true))
 	require.False(t, p.any())
-	require.Empty(t, p.note(b, false), "it waits no more")
-	p.note(a, true)
+	require.Empty(t, p.note(b, false, true), "it waits no more")
+	p.note(a, true, true)
 	clock.SetTime(now.Add(2 * stuck))
 	require.False(t, p.any(), "nobody waits for what is stuck")
+}
+
+// A tenant damages a Workspace again and again, so that it is not Ready for most of the time. The others get spares.
+func TestPending_doesNotWaitForWhatWasFinished(t *testing.T) {
+	t.Parallel()
+	clock := clocktesting.NewFakePassiveClock(now)
+	p := newPending(clock)
+	damaged, stuckOne := controller.Key{Cluster: "a"}, controller.Key{Cluster: "b"}
+	p.note(damaged, true, true)
+	require.True(t, p.any(), "it is being made")
+	p.note(damaged, false, false)
+	p.note(damaged, true, false)
+	require.False(t, p.any())
+
+	p.note(stuckOne, true, true)
+	clock.SetTime(now.Add(2 * stuck))
+	require.False(t, p.any())
+	p.note(stuckOne, true, false)
+	require.False(t, p.any(), "it has had its time")
 }
 
 func TestMetrics_countSparesByKindAndState(t *testing.T) {

@@ -1,6 +1,7 @@
 package objects_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -70,6 +71,64 @@ func TestCreateChild_takesASpare(t *testing.T) {
 			require.NotContains(t, got.Annotations, v1alpha1.SpareReservedAnnotation)
 			require.Equal(t, claimed.Billing, tenancy.WorkspaceOf("", got).Billing)
 			require.Equal(t, at.Time, tenancy.WorkspaceOf("", got).CreatedAt.UTC())
+		})
+	}
+}
+
+// A process that is killed at the write with which it takes a spare, or throws one away that is another's, leaves what the
+// next one finishes. kcp needs a while to remove a spare.
+func TestCreateChild_isFinishedAfterAKill(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		reservation string
+		after       bool
+	}{
+		"before it is taken":       {`{"user":"alice"}`, false},
+		"after it is taken":        {`{"user":"alice"}`, true},
+		"before it is thrown away": {`{"user":"bob"}`, false},
+		"after it is thrown away":  {`{"user":"bob"}`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := kcpfake.New(t)
+			tree, err := tenancy.NewTree("root:kedge")
+			require.NoError(t, err)
+			ws := &kcptenancyv1alpha1.Workspace{}
+			ws.Name, ws.Labels, ws.Finalizers = "w", map[string]string{v1alpha1.SpareLabel: "hash"}, []string{"core.kcp.io/logicalcluster"}
+			ws.Annotations = map[string]string{v1alpha1.SpareReservedAnnotation: test.reservation}
+			s.Put(cluster, ws)
+			create := func() error {
+				cached := &kcptenancyv1alpha1.Workspace{}
+				cached.Name = "w"
+				there := s.Read(cluster, cached)
+				stored := objects.New(s.Clients(), objects.Caches{Workspaces: held{cached, there}}, tree).Workspaces
+				return stored.CreateChild(t.Context(), cluster, tenancy.Workspace{UUID: "w", DisplayName: "Web", CreatedBy: "alice"})
+			}
+			kill := func(kcpfake.Request) error { return errors.New("the process is killed") }
+			if test.after {
+				s.FailAfter(kill)
+			} else {
+				s.FailBefore(kill)
+			}
+			require.Error(t, create())
+			s.FailBefore(nil)
+			s.FailAfter(nil)
+
+			got := &kcptenancyv1alpha1.Workspace{}
+			got.Name = "w"
+			if err := create(); err != nil {
+				require.ErrorIs(t, err, controller.ErrRetry)
+				require.True(t, s.Read(cluster, got))
+				require.False(t, got.DeletionTimestamp.IsZero(), "it is another's")
+				s.Remove(cluster, got)
+				require.NoError(t, create())
+			}
+			require.True(t, s.Read(cluster, got))
+			require.True(t, got.DeletionTimestamp.IsZero())
+			require.False(t, tenancy.IsSpare(got))
+			require.Equal(t, "alice", got.Annotations[v1alpha1.CreatedByAnnotation])
+			require.NotContains(t, got.Annotations, v1alpha1.SpareReservedAnnotation)
+			require.Contains(t, got.Finalizers, v1alpha1.CascadeFinalizer)
 		})
 	}
 }
