@@ -94,6 +94,9 @@ func (p progress) client() string {
 	return p.Kind
 }
 
+// beganAt is when the browser got this progress.
+func (p progress) beganAt() time.Time { return time.Unix(p.ExpiresAt, 0).Add(-maxLogin) }
+
 // confirms reports whether the login waits for the form of a page.
 func (p progress) confirms() bool { return p.Kind == kindConfirm || p.Kind == kindContinue }
 

@@ -148,7 +148,9 @@ func (h *Handler) confirm(w http.ResponseWriter, r *http.Request) error {
 		if err := h.intend(r, answered); err != nil {
 			return err
 		}
-		err = h.Devices.ConfirmDevice(r.Context(), p.UserCode, session.Login{Client: v1alpha1.SessionCLI, User: user, Grant: c.Grant})
+		err = h.Devices.ConfirmDevice(r.Context(), p.UserCode, session.Login{
+			Client: v1alpha1.SessionCLI, User: user, Grant: c.Grant, BeganAt: p.beganAt(),
+		})
 	case "deny":
 		// A refusal does not depend on the audit log.
 		_ = h.intend(r, answered)
