@@ -65,7 +65,7 @@ logged in to one hub as several people.`,
 	flags.StringVar(&o.caFile, "ca-file", "", "PEM file of the CA that signs the hub's certificate (default: that of the last login there, or the system's)")
 	flags.StringVar(&o.tokenFile, "token-file", "", `file that holds a static token or a token of a bot, "-" for standard input (default: $KEDGE_TOKEN)`)
 	flags.BoolVar(&o.noBrowser, "no-browser", false, "print the URL of the login instead of opening it; it works in a browser on this computer")
-	flags.BoolVar(&o.device, "device", false, "print a code to confirm with a browser on any device")
+	flags.BoolVar(&o.device, "device", false, "print a code to enter in a browser on any device")
 	flags.BoolVar(&o.ci, "ci", false, "log in as a bot with the ID token of the job that runs this command")
 	flags.StringVar(&o.bot, "bot", "", "with --ci: UUID of the bot, which must trust the job")
 	flags.StringVar(&o.subjectTokenFile, "subject-token-file", "", "with --ci: file that holds the ID token of the job (default: that of GitHub Actions, or $KEDGE_ID_TOKEN)")
@@ -196,7 +196,7 @@ func listenerOf(at string) string {
 }
 
 func (a *app) showCode(d oauth.Device) {
-	fmt.Fprintf(a.Out, "Open %s in a browser and enter the code\n\n    %s\n\nor open %s\n\nOnly go on there if the page shows this code.\n", d.URL, d.UserCode, d.CompleteURL)
+	fmt.Fprintf(a.Out, "Open %s in a browser and enter the code\n\n    %s\n\n", d.URL, d.UserCode)
 }
 
 func (a *app) oauthConfig(login *config.Profile) oauth.Config {
