@@ -92,7 +92,7 @@ func (a *app) login(ctx context.Context, o loginOptions) error {
 	} else if err := a.logIn(ctx, o, login); err != nil {
 		return err
 	}
-	who, err := a.accept(ctx, login)
+	who, first, err := a.accept(ctx, login)
 	if err != nil {
 		// Nobody keeps the secret of this session.
 		_ = a.revoke(ctx, login)
@@ -103,7 +103,7 @@ func (a *app) login(ctx context.Context, o loginOptions) error {
 		name = describeBot(who)
 	}
 	a.warnBot(who)
-	fmt.Fprintf(a.Out, "Logged in to %s as %s.\n%s\n", login.Server, name, nextStep(who, login))
+	fmt.Fprintf(a.Out, "Logged in to %s as %s.\n%s\n", login.Server, name, nextStep(who, login, first))
 	return nil
 }
 
@@ -220,24 +220,24 @@ func checkServer(err error) error {
 	return err
 }
 
-// accept stores a login after the hub has accepted its token.
-func (a *app) accept(ctx context.Context, login *config.Profile) (*rest.Me, error) {
+// accept stores a login after the hub has accepted its token. first is where a person works who has chosen
+// nothing.
+func (a *app) accept(ctx context.Context, login *config.Profile) (who *rest.Me, first place, err error) {
 	api, err := client.New(client.Config{Server: login.Server, Token: client.StaticToken(login.Token), CA: login.CA, UserAgent: agent()})
 	if err != nil {
-		return nil, err
+		return nil, first, err
 	}
-	who, err := whoami(ctx, api)
-	if err != nil {
-		return nil, checkServer(err)
+	if who, err = whoami(ctx, api); err != nil {
+		return nil, first, checkServer(err)
 	}
 	login.Person = who.Name
 	if who.Kind == botKind {
 		login.Bot, login.Org, login.Workspace, login.ExpiresAt = who.UUID, who.Org, who.Workspace, who.ExpiresAt.Time
 	} else {
-		first := a.firstPlace(ctx, api, who)
+		first = a.firstPlace(ctx, api, who)
 		login.Org, login.Workspace = first.Org, first.Workspace
 	}
-	return who, a.storeLogin(ctx, login)
+	return who, first, a.storeLogin(ctx, login)
 }
 
 // storeLogin stores a login as the current profile and ends the session that it replaces. The choice of
