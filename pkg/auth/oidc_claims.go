@@ -96,6 +96,11 @@ func unavailable(err error, after time.Duration) error {
 
 func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
+// jobClaims are in the ID tokens that GitLab and GitHub sign for the jobs of CI, and not in those of people.
+func jobClaims() []string {
+	return []string{"ci_config_ref_uri", "job_id", "job_workflow_ref", "pipeline_id"}
+}
+
 // checkClaims checks everything that the signature does not prove.
 func (o *OIDC) checkClaims(c claims, now time.Time) error {
 	expiry, issued, notBefore := c.time("exp"), c.time("iat"), c.time("nbf")
@@ -114,6 +119,10 @@ func (o *OIDC) checkClaims(c claims, now time.Time) error {
 	}
 	if err := o.checkAudience(c); err != nil {
 		return err
+	}
+	// A job chooses the audience of its token, and its sub is another one for each branch.
+	if slices.ContainsFunc(jobClaims(), func(name string) bool { _, there := c[name]; return there }) {
+		return errs.New(errs.Forbidden, "the token is that of a job of CI, which is no person; let a bot trust the job: kedge bots trust add")
 	}
 	for name, want := range o.config.RequiredClaims {
 		if _, ok := c[name]; !ok || c.text(name) != want {

@@ -31,6 +31,13 @@ func (c OIDCConfig) JWTAuthenticator() apiserverv1.JWTAuthenticator {
 	a.ClaimValidationRules = append(a.ClaimValidationRules, apiserverv1.ClaimValidationRule{
 		Expression: fmt.Sprintf("!claims[%q].matches(r'%s')", c.UsernameClaim, unreadable), Message: "the username cannot be read",
 	})
+	var job []string
+	for _, name := range jobClaims() {
+		job = append(job, fmt.Sprintf("!has(claims.%s)", name))
+	}
+	a.ClaimValidationRules = append(a.ClaimValidationRules, apiserverv1.ClaimValidationRule{
+		Expression: strings.Join(job, " && "), Message: "the token is that of a job of CI",
+	})
 	if c.UsernameClaim == "email" {
 		a.ClaimValidationRules = append(a.ClaimValidationRules, apiserverv1.ClaimValidationRule{
 			Expression: "claims.?email_verified.orValue(false) == true", Message: "the email address is not verified",

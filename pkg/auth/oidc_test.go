@@ -437,3 +437,21 @@ func TestOIDC_ignoresKeysThatSignNothing(t *testing.T) {
 	secret := oidctest.Sign(t, jose.JSONWebKey{Key: []byte("secret" + strings.Repeat("0", 32)), KeyID: "hmac", Algorithm: "HS256"}, []byte(`{"iss":"`+i.URL()+`"}`))
 	require.NotEqual(t, errs.Code(0), i.code(t, secret))
 }
+
+// A GitLab signs the tokens of people and those of jobs. Everybody who may push to a branch chooses the audience of
+// a job there, and would be a person for each branch.
+func TestOIDC_aJobOfCIIsNoPerson(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t, func(c *auth.OIDCConfig) { c.GroupsClaim = "groups" }).run(t)
+	gitlab := oidctest.Claims{
+		"sub": "project_path:mallory/app:ref_type:branch:ref:main", "groups": []string{"dev"}, "project_id": "22", "namespace_id": "72",
+		"pipeline_id": "574", "job_id": "302", "ci_config_ref_uri": "gitlab.example.com/mallory/app//.gitlab-ci.yml@refs/heads/main",
+	}
+	require.Equal(t, errs.Forbidden, i.code(t, i.Token(gitlab)))
+	for _, claim := range []string{"pipeline_id", "job_id", "job_workflow_ref", "ci_config_ref_uri"} {
+		for _, value := range []any{"1", 1, false, ""} {
+			require.Equal(t, errs.Forbidden, i.code(t, i.Token(oidctest.Claims{claim: value})), claim)
+		}
+	}
+	require.Zero(t, i.code(t, i.Token(oidctest.Claims{"project_id": "22", "job": "302"})), "a person")
+}

@@ -78,6 +78,23 @@ func (a *ServiceAccounts) Names(token string) bool {
 	return issuer == "" && anyAccount(c) || issuer != "" && c.text("iss") == issuer || legacyAccount(c)
 }
 
+// Claimed returns the ServiceAccount that a token names, if it has the form of a token of a bot that has not
+// expired. Nothing of it is verified.
+func (a *ServiceAccounts) Claimed(token string) (account *ServiceAccount, ok bool) {
+	if !mayBeJWT(token) {
+		return nil, false
+	}
+	c, err := parseClaims(token)
+	if err != nil || c.text("iss") == "" || c.text("iss") != a.config.Issuer() {
+		return nil, false
+	}
+	id, err := a.identity(c)
+	if err != nil {
+		return nil, false
+	}
+	return id.Account, true
+}
+
 // Authenticate implements Authenticator. Tokens of another issuer are not known to it.
 func (a *ServiceAccounts) Authenticate(ctx context.Context, token string) (*Identity, bool, error) {
 	if !mayBeJWT(token) {

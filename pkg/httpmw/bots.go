@@ -40,6 +40,11 @@ type BotAuthentication struct {
 	Clock clock.PassiveClock
 }
 
+// BotTokenOf returns what a token of a ServiceAccount says, for tenancy.BotGate.
+func BotTokenOf(a *auth.ServiceAccount) tenancy.BotToken {
+	return tenancy.BotToken{Cluster: a.Cluster, Namespace: a.Namespace, Name: a.Name, Account: a.UID, Secret: a.SecretUID}
+}
+
 func (b BotAuthentication) caller(r *http.Request, token string) (*Caller, error) {
 	id, ok, err := b.Tokens.Authenticate(r.Context(), token)
 	switch {
@@ -48,10 +53,7 @@ func (b BotAuthentication) caller(r *http.Request, token string) (*Caller, error
 	case !ok || id.Account == nil:
 		return nil, tenancy.NotABot()
 	}
-	is := tenancy.BotToken{
-		Cluster: id.Account.Cluster, Namespace: id.Account.Namespace, Name: id.Account.Name,
-		Account: id.Account.UID, Secret: id.Account.SecretUID,
-	}
+	is := BotTokenOf(id.Account)
 	check := func() (tenancy.ScopedBot, time.Time, error) {
 		now := b.Clock.Now()
 		if !now.Before(id.ExpiresAt) {

@@ -18,10 +18,10 @@ const maxAccepted = 20_000
 // Tokens that were accepted pass, and those that handedOut reports, so that a flood of bad tokens
 // does not lock out the people behind the same address. A genuine token that has ended, or that no
 // Bot lists, is no failure either: it costs a look into the caches, and a client that has not
-// noticed would lock out its neighbours. handedOut gets the Identity.Credential that
-// the token has if it is an ID token; it can be nil. What cannot be verified at the moment is no failure. Zero
+// noticed would lock out its neighbours. handedOut judges a token by what it says, which nobody has verified: it
+// must ask for what only holders of a genuine token know. What cannot be verified at the moment is no failure. Zero
 // means no limit. The context must be that of a request behind Observe.
-func (l *Limits) Authenticator(inner auth.Authenticator, perSecond float64, handedOut func(credential string) bool) auth.Authenticator {
+func (l *Limits) Authenticator(inner auth.Authenticator, perSecond float64, handedOut func(token string) bool) auth.Authenticator {
 	if perSecond == 0 {
 		return inner
 	}
@@ -34,14 +34,14 @@ type guarded struct {
 	failures *buckets
 	// accepted has the SHA-256 hashes of tokens.
 	accepted  *recent.Cache[[sha256.Size]byte, struct{}]
-	handedOut func(credential string) bool
+	handedOut func(token string) bool
 }
 
 // Authenticate implements auth.Authenticator.
 func (g *guarded) Authenticate(ctx context.Context, token string) (*auth.Identity, bool, error) {
 	peer, hash := network(peerFrom(ctx)), sha256.Sum256([]byte(token))
 	_, known := g.accepted.Get(hash)
-	if !known && g.failures.empty(peer) && (g.handedOut == nil || !g.handedOut(auth.JWTCredential(token))) {
+	if !known && g.failures.empty(peer) && !g.handedOut(token) {
 		return nil, false, g.failures.refuse()
 	}
 	id, ok, err := g.inner.Authenticate(ctx, token)

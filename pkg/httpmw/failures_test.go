@@ -44,7 +44,8 @@ func newLimitedRoute(t *testing.T, limits *httpmw.Limits) *limitedRoute {
 			return nil, false, nil
 		}
 		return nil, false, errors.New("a bad signature")
-	}), 0.1, func(credential string) bool {
+	}), 0.1, func(token string) bool {
+		credential := auth.JWTCredential(token)
 		// A Session knows an ID token by the hash of its signed part.
 		return credential == fmt.Sprintf("%x", sha256.Sum256([]byte("good.session"))) || credential == fmt.Sprintf("%x", sha256.Sum256([]byte("ended.session")))
 	})

@@ -75,7 +75,7 @@ func (a *assembly) reservedName(issuer, name string) bool {
 // people returns the authentication of people by tokens. It signs nobody up, and knows neither cookies nor bots.
 func (a *assembly) people(tokens auth.Authenticator, heard hear) httpmw.Authentication {
 	c, v := a.hub.config, a.views
-	handedOut := func(hash string) bool { return len(v.SessionsOfToken(hash)) > 0 }
+	handedOut := func(token string) bool { return len(v.SessionsOfToken(auth.JWTCredential(token))) > 0 }
 	people := httpmw.Authentication{
 		Tokens: a.hub.limits.Authenticator(tokens, c.Limits.FailedAuthenticationsPerPeer, handedOut),
 		People: v, Sessions: v, Hear: heard,
@@ -99,9 +99,20 @@ func (a *assembly) bots(gate tenancy.BotGate) (*httpmw.BotAuthentication, error)
 	if err != nil {
 		return nil, err
 	}
+	now := transport.Current(a.clock)
+	// A forged token passes only with the UIDs of a ServiceAccount and of a Secret that a Bot lists, which are
+	// random. The tokens and the admins of its Workspace tell them, to people who can make requests anyway.
+	listed := func(token string) bool {
+		account, ok := tokens.Claimed(token)
+		if !ok {
+			return false
+		}
+		_, _, err := gate.Check(httpmw.BotTokenOf(account), now.Now())
+		return err == nil
+	}
 	return &httpmw.BotAuthentication{
-		Names: tokens.Names, Tokens: a.hub.limits.Authenticator(tokens, c.Limits.FailedAuthenticationsPerPeer, nil),
-		Check: gate.Check, Await: a.views.AwaitBot, Used: a.tokenUses.Record, Clock: transport.Current(a.clock),
+		Names: tokens.Names, Tokens: a.hub.limits.Authenticator(tokens, c.Limits.FailedAuthenticationsPerPeer, listed),
+		Check: gate.Check, Await: a.views.AwaitBot, Used: a.tokenUses.Record, Clock: now,
 	}, nil
 }
 

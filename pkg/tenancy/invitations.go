@@ -60,14 +60,21 @@ func CheckEmail(field, address string) (string, error) {
 		return "", nil
 	}
 	parsed, err := mail.ParseAddress(address)
-	if err != nil || parsed.Address != address || len(address) > maxEmail || strings.ContainsFunc(address, unicode.IsControl) {
-		return "", errs.InvalidField(field, "must be an address of e-mail, such as jane@example.com")
+	if err != nil || parsed.Address != address || len(address) > maxEmail || strings.ContainsFunc(address, unicode.IsControl) || NormalEmail(address) == "" {
+		return "", errs.InvalidField(field, "must be an address of e-mail with ASCII characters only, such as jane@example.com")
 	}
 	return NormalEmail(address), nil
 }
 
-// NormalEmail returns the form in which addresses are compared.
-func NormalEmail(address string) string { return strings.ToLower(address) }
+// NormalEmail returns the form in which addresses are compared, or nothing for an address that is compared
+// with none because it has another character than those of ASCII: Unicode has letters that look like those
+// of ASCII, and some whose lower case is one of ASCII.
+func NormalEmail(address string) string {
+	if strings.ContainsFunc(address, func(c rune) bool { return c > unicode.MaxASCII }) {
+		return ""
+	}
+	return strings.ToLower(address)
+}
 
 // CheckNote validates the note of an Invitation.
 func CheckNote(field, note string) error { return checkText(field, note, maxNote) }

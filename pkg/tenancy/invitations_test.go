@@ -217,8 +217,17 @@ func TestCheckEmail_takesAnAddressAlone(t *testing.T) {
 		require.NoError(t, err, address)
 		require.Equal(t, want, got)
 	}
-	for _, address := range []string{"jane", "Jane <jane@x.y>", "a@b, c@d", "a@b\n", " a@b", "a b@c"} {
+	for _, address := range []string{"jane", "Jane <jane@x.y>", "a@b, c@d", "a@b\n", " a@b", "a b@c", "jürgen@x.y", "jane@b\u00fccher.example", "\u212aate@x.y"} {
 		_, err := tenancy.CheckEmail("email", address)
 		require.True(t, errs.Is(err, errs.Invalid), "%q", address)
+	}
+}
+
+// U+212A and U+0130 become letters of ASCII in lower case, and other letters only look like them.
+func TestNormalEmail_ofAForeignLetterIsThatOfNobody(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "kate.i@x.y", tenancy.NormalEmail("Kate.I@X.y"))
+	for _, address := range []string{"\u212aate@x.y", "l\u0130sa@x.y", "k\u0430te@x.y", "kate@\u212a.y", "kate@x.y\u200b", "\xffkate@x.y", "\ufffdkate@x.y"} {
+		require.Empty(t, tenancy.NormalEmail(address), "%q", address)
 	}
 }

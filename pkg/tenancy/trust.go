@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -59,7 +60,8 @@ func AudienceOf(t v1alpha1.BotTrust, hub string) string {
 // a job that the rule lets in.
 //
 // A pull request runs code of a person outside of the project in a job of the project, so that a rule
-// must name the claim that says so.
+// must name the claim that says so. A rule that names no number of the owner lets in no job that has one: what
+// sub says there is the choice of each repository, and its names can become those of strangers.
 func Mismatch(t v1alpha1.BotTrust, w Workload, hub string) string {
 	switch {
 	case w.Issuer != t.Issuer:
@@ -71,6 +73,9 @@ func Mismatch(t v1alpha1.BotTrust, w Workload, hub string) string {
 		if got, there := w.Claims[name]; !there || got != string(t.Claims[name]) {
 			return name
 		}
+	}
+	if number := unnumbered(t.Claims, w.Claims); number != "" {
+		return number
 	}
 	if _, named := t.Claims["event_name"]; !named && strings.HasPrefix(w.Claims["event_name"], "pull_request") {
 		return "event_name"
@@ -194,9 +199,43 @@ var claimName = regexp.MustCompile(`^[A-Za-z0-9_.:/-]{1,64}$`)
 // judgedClaims are the claims that a rule has fields for, or that differ in every token.
 var judgedClaims = []string{"iss", "aud", "exp", "nbf", "iat", "jti"}
 
+// numberClaims say whose job it is, by a number that is never given to somebody else. The tokens of GitHub
+// Actions and GitLab have them.
+func numberClaims() []string {
+	return []string{"repository_id", "project_id", "repository_owner_id", "namespace_id"}
+}
+
 // ownerClaims say whose job it is. Without one of them a rule lets in the jobs of every customer of a
-// public identity provider.
-var ownerClaims = []string{"sub", "repository_id", "repository_owner_id", "project_id", "namespace_id"}
+// public identity provider. sub is enough only for providers whose tokens have no number.
+func ownerClaims() []string { return append([]string{"sub"}, numberClaims()...) }
+
+// unnumbered returns the number of a job that a rule should name, if the job has one and the rule has none.
+func unnumbered(rule map[string]v1alpha1.TrustedValue, job map[string]string) string {
+	missing := ""
+	for _, name := range numberClaims() {
+		if _, named := rule[name]; named {
+			return ""
+		}
+		if _, there := job[name]; there && missing == "" {
+			missing = name
+		}
+	}
+	return missing
+}
+
+// numberOf returns the number that the tokens of an identity provider are known to have: that of a repository at
+// GitHub, that of a project at GitLab. What it does not know, Mismatch sees in the token.
+func numberOf(issuer string) string {
+	u, err := url.Parse(issuer)
+	switch {
+	case err != nil:
+	case strings.HasPrefix(u.Host, "token.actions."), strings.HasSuffix(u.Path, "/_services/token"):
+		return "repository_id"
+	case strings.HasPrefix(u.Host, "gitlab."):
+		return "project_id"
+	}
+	return ""
+}
 
 // CheckTrust refuses a rule that cannot match, or that can match the jobs of strangers: a name can be
 // given to another project later, a number cannot. issuers are those that the operator allows.
@@ -232,8 +271,12 @@ func CheckTrust(t v1alpha1.BotTrust, issuers []string) error {
 		return refuse("claims.repository_id", "is missing: the name of a repository can become that of another repository, so give its number, too")
 	case (has("project_path", "namespace_path") || strings.HasPrefix(sub, "project_path:")) && !has("project_id"):
 		return refuse("claims.project_id", "is missing: the path of a project can become that of another project, so give its number, too")
-	case !has(ownerClaims...):
-		return refuse("claims", "must name one that says whose job it is: "+strings.Join(ownerClaims, ", "))
+	case !has(ownerClaims()...):
+		return refuse("claims", "must name one that says whose job it is: "+strings.Join(ownerClaims(), ", "))
+	}
+	if number := numberOf(t.Issuer); number != "" && !has(numberClaims()...) {
+		return refuse("claims."+number, "is missing: sub alone does not say whose job it is at this identity provider, because others can have the same; "+
+			"give a number, too: "+strings.Join(numberClaims(), ", "))
 	}
 	return nil
 }

@@ -18,6 +18,8 @@ const (
 	github = "https://token.actions.githubusercontent.com"
 	gitlab = "https://gitlab.example.com"
 	hubURL = "https://hub.example.com"
+	// cluster is an identity provider whose tokens have no number of an owner.
+	cluster = "https://kubernetes.example.com"
 )
 
 // rule is a rule about a job of GitHub, with other claims.
@@ -120,8 +122,10 @@ func TestCheckTrust_refusesRulesThatGuess(t *testing.T) {
 		rule  v1alpha1.BotTrust
 		field string
 	}{
-		"good":                      {rule("r", nil), ""},
-		"sub of another provider":   {only(map[string]v1alpha1.TrustedValue{"sub": "system:serviceaccount:ci:deploy"}), ""},
+		"good": {rule("r", nil), ""},
+		"sub of another provider": {v1alpha1.BotTrust{
+			Issuer: cluster, Claims: map[string]v1alpha1.TrustedValue{"sub": "system:serviceaccount:ci:deploy"},
+		}, ""},
 		"a repository by number":    {only(map[string]v1alpha1.TrustedValue{"repository_id": "42"}), ""},
 		"an issuer not allowed":     {v1alpha1.BotTrust{Issuer: "https://evil.example.com", Claims: rule("r", nil).Claims}, "issuer"},
 		"no claims":                 {only(nil), "claims"},
@@ -139,7 +143,7 @@ func TestCheckTrust_refusesRulesThatGuess(t *testing.T) {
 		"every customer of GitHub":  {only(map[string]v1alpha1.TrustedValue{"environment": "prod"}), "claims"},
 		"an audience of a thousand": {v1alpha1.BotTrust{Issuer: github, Audience: strings.Repeat("x", 1000), Claims: rule("r", nil).Claims}, "audience"},
 	} {
-		err := tenancy.CheckTrust(c.rule, []string{github, gitlab})
+		err := tenancy.CheckTrust(c.rule, []string{github, gitlab, cluster})
 		if c.field == "" {
 			require.NoError(t, err, name)
 			continue
@@ -257,4 +261,47 @@ func TestDecideBot_keepsARaiseBesideARule(t *testing.T) {
 		b.Spec.Trust = append(b.Spec.Trust, rule("r"+strconv.Itoa(100+i), nil))
 	}
 	require.True(t, tenancy.IsQuota(decide(v1alpha1.BotChange{Trust: &second})))
+}
+
+// GitHub lets a repository choose what is in sub, and a name that became free goes to somebody else.
+func TestTrust_aSubAloneDoesNotLetInTheRepositoryOfAStranger(t *testing.T) {
+	t.Parallel()
+	for sub, numbers := range map[string][]string{
+		"environment:prod": {"repository_id", "repository_owner_id"}, "repository_owner:acme:environment:prod": {"repository_owner_id"},
+		"job_workflow_ref:acme/ci/.github/workflows/deploy.yml@refs/heads/main": {"repository_id"}, "anything": {"namespace_id", "project_id"},
+	} {
+		alone := v1alpha1.BotTrust{ID: "r", Issuer: github, Claims: map[string]v1alpha1.TrustedValue{"sub": v1alpha1.TrustedValue(sub)}}
+		for issuer, field := range map[string]string{
+			github: "claims.repository_id", "https://token.actions.acme.ghe.com": "claims.repository_id", "https://ghes.example.com/_services/token": "claims.repository_id",
+			gitlab: "claims.project_id", "https://gitlab.com": "claims.project_id", cluster: "",
+		} {
+			rule := alone
+			rule.Issuer = issuer
+			err := tenancy.CheckTrust(rule, []string{issuer})
+			if field == "" {
+				require.NoError(t, err, "%s %s", issuer, sub)
+				continue
+			}
+			var refused *errs.Error
+			require.ErrorAs(t, err, &refused, "%s %s", issuer, sub)
+			require.Equal(t, field, refused.Causes[0].Field, "%s %s", issuer, sub)
+			require.ErrorContains(t, err, "repository_owner_id", "it says which claims would do")
+		}
+		// A rule from before, or about a provider that is not known by its URL, is judged by the token.
+		stranger := tenancy.Workload{Issuer: github, Audience: []string{hubURL}, Claims: map[string]string{"sub": sub}}
+		require.Empty(t, tenancy.Mismatch(alone, stranger, hubURL), "a provider whose tokens have no number")
+		for _, number := range numbers {
+			stranger.Claims[number] = "666"
+		}
+		require.Contains(t, numbers, tenancy.Mismatch(alone, stranger, hubURL), sub)
+		for _, number := range numbers {
+			with := alone
+			with.Claims = map[string]v1alpha1.TrustedValue{"sub": v1alpha1.TrustedValue(sub), number: "42"}
+			require.NoError(t, tenancy.CheckTrust(with, []string{github}))
+			require.Equal(t, number, tenancy.Mismatch(with, stranger, hubURL))
+			stranger.Claims[number] = "42"
+			require.Empty(t, tenancy.Mismatch(with, stranger, hubURL))
+			stranger.Claims[number] = "666"
+		}
+	}
 }

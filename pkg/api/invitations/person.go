@@ -69,8 +69,8 @@ func (h *Handler) mine(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	items := []rest.OfferedInvitation{}
-	if email := httpmw.CallerOf(r).Identity.VerifiedEmail; email != "" {
-		for _, i := range h.Invitations.InvitationsFor(tenancy.NormalEmail(email)) {
+	if email := tenancy.NormalEmail(httpmw.CallerOf(r).Identity.VerifiedEmail); email != "" {
+		for _, i := range h.Invitations.InvitationsFor(email) {
 			if in, ok := h.placed(i); ok && h.state(in) == v1alpha1.InvitationOpen {
 				items = append(items, h.offerOf(in))
 			}

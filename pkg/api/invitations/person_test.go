@@ -199,6 +199,8 @@ func TestVouch_isForOnePersonOfAnOpenInvitation(t *testing.T) {
 		"the address":                 {func(_ *world, i *v1alpha1.Invitation) { i.Spec.Email = "eve@example.com" }, "", "Eve@Example.com", one},
 		"the link of another address": {func(_ *world, i *v1alpha1.Invitation) { i.Spec.Email = "eve@example.com" }, secret, "mallory@example.com", ""},
 		"the link without an address": {func(_ *world, i *v1alpha1.Invitation) { i.Spec.Email = "eve@example.com" }, secret, "", ""},
+		"a letter like that address":  {func(_ *world, i *v1alpha1.Invitation) { i.Spec.Email = "kate@example.com" }, "", "\u212aate@example.com", ""},
+		"the link, such a letter":     {func(_ *world, i *v1alpha1.Invitation) { i.Spec.Email = "kate@example.com" }, secret, "\u212aate@example.com", ""},
 		"expired":                     {func(w *world, _ *v1alpha1.Invitation) { w.now = w.now.Add(time.Hour) }, secret, "", ""},
 		"void in kcp":                 {func(w *world, _ *v1alpha1.Invitation) { w.removed = apitest.Admin }, secret, "", ""},
 		"somebody has signed up":      {func(_ *world, i *v1alpha1.Invitation) { i.Status.SignedUp = "another" }, secret, "", ""},

@@ -214,8 +214,8 @@ func (s *Service) Vouch(ctx context.Context, id *auth.Identity) (name string, er
 // those for its verified address.
 func (s *Service) signUps(ctx context.Context, id *auth.Identity) (all []invited) {
 	var held []*v1alpha1.Invitation
-	if id.VerifiedEmail != "" {
-		held = s.Invitations.InvitationsFor(tenancy.NormalEmail(id.VerifiedEmail))
+	if email := tenancy.NormalEmail(id.VerifiedEmail); email != "" {
+		held = s.Invitations.InvitationsFor(email)
 	}
 	if presented, ok := httpmw.InvitationFrom(ctx); ok {
 		i := s.find(ctx, presented.ID)

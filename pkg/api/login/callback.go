@@ -22,7 +22,7 @@ func (h *Handler) callback(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p, err := h.takeProgress(w, r, func(p progress) error {
-		if p.confirms() || subtle.ConstantTimeCompare([]byte(in["state"]), []byte(p.State)) != 1 {
+		if p.onPage() || subtle.ConstantTimeCompare([]byte(in["state"]), []byte(p.State)) != 1 {
 			return errs.New(errs.Invalid, "this answer of the identity provider belongs to another login; start the login again")
 		}
 		// A refused request can be sent again: the cookie of the login stays.

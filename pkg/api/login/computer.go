@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/auth"
@@ -90,7 +89,7 @@ func (h *Handler) sendCode(w http.ResponseWriter, r *http.Request, p progress, u
 	}
 	code, err := h.Sessions.Authorize(r.Context(), session.Login{
 		Client: v1alpha1.SessionCLI, Description: p.Description, User: user, Grant: grant,
-		Challenge: p.Challenge, RedirectURI: p.RedirectURI, Once: p.State, BeganAt: time.Unix(p.ExpiresAt, 0).Add(-maxLogin),
+		Challenge: p.Challenge, RedirectURI: p.RedirectURI, Once: p.State, BeganAt: p.beganAt(),
 	})
 	if err != nil {
 		return err

@@ -55,6 +55,8 @@ const (
 	kindCLI    = "cli"
 	kindPortal = "portal"
 	kindDevice = "device"
+	// kindCode comes before kindDevice: the person has typed the code and must log in.
+	kindCode = "code"
 	// kindConfirm follows kindDevice: the person is known and must confirm the code.
 	kindConfirm = "confirm"
 	// kindContinue follows kindCLI: the person is known and must confirm the computer.
@@ -65,8 +67,8 @@ const (
 type progress struct {
 	Kind string `json:"kind"`
 	// State binds what the browser brings back to this cookie: the state of the provider's
-	// callback, or the token of the form of kindConfirm and kindContinue. Nonce and Verifier are those of the
-	// request to the provider.
+	// callback, or the token of the form of kindConfirm and kindContinue. Nothing brings back that of kindCode.
+	// Nonce and Verifier are those of the request to the provider.
 	State    string `json:"state"`
 	Nonce    string `json:"nonce,omitempty"`
 	Verifier string `json:"verifier,omitempty"`
@@ -77,7 +79,7 @@ type progress struct {
 	Description string `json:"description,omitempty"`
 	// ReturnTo is where kindPortal ends.
 	ReturnTo string `json:"returnTo,omitempty"`
-	// UserCode is the code of kindDevice and kindConfirm.
+	// UserCode is the code of kindCode, kindDevice and kindConfirm, which the person has typed.
 	UserCode string `json:"userCode,omitempty"`
 	// ExpiresAt is in seconds since 1970.
 	ExpiresAt int64 `json:"expiresAt"`
@@ -86,7 +88,7 @@ type progress struct {
 // client names the client of a login in the audit log.
 func (p progress) client() string {
 	switch p.Kind {
-	case kindConfirm:
+	case kindCode, kindConfirm:
 		return kindDevice
 	case kindContinue:
 		return kindCLI
@@ -94,8 +96,13 @@ func (p progress) client() string {
 	return p.Kind
 }
 
-// confirms reports whether the login waits for the form of a page.
-func (p progress) confirms() bool { return p.Kind == kindConfirm || p.Kind == kindContinue }
+// beganAt is when the browser got this progress.
+func (p progress) beganAt() time.Time { return time.Unix(p.ExpiresAt, 0).Add(-maxLogin) }
+
+// onPage reports whether the login waits for the person on a page of the hub, and not for the provider.
+func (p progress) onPage() bool {
+	return p.Kind == kindCode || p.Kind == kindConfirm || p.Kind == kindContinue
+}
 
 // begin starts a login: it gives p to the browser and sends the browser to the provider.
 func (h *Handler) begin(w http.ResponseWriter, r *http.Request, p progress) error {

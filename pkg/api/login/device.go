@@ -37,31 +37,53 @@ func (h *Handler) device(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// enterCode is the page on which the person enters the code of the device. With a code it leads to the
-// login. It does not look at the code: only people who have logged in learn which codes there are.
+// enterCode is the page on which the person types the code of the device. The code of a link is not
+// looked at: somebody else may have sent the link, with the code of a device of their own (RFC 8628,
+// section 5.4).
 func (h *Handler) enterCode(w http.ResponseWriter, r *http.Request) error {
-	in, err := parse(r.URL.RawQuery)
-	if err != nil {
+	if _, err := parse(r.URL.RawQuery); err != nil {
 		return err
 	}
-	code := shownCode(in["user_code"])
-	if code == "" {
-		return h.pages.code(w, http.StatusOK, enterCode{})
-	}
-	return h.pages.code(w, http.StatusOK, enterCode{UserCode: code, LogIn: deviceLoginPath + "?" + url.Values{"user_code": {code}}.Encode()})
+	return h.pages.code(w, http.StatusOK, enterCode{})
 }
 
-// deviceLogin begins the login of the person who entered a code.
-func (h *Handler) deviceLogin(w http.ResponseWriter, r *http.Request) error {
-	in, err := parse(r.URL.RawQuery)
+// verifyDevice takes the forms of the pages about a device: the code that the person has typed, and later
+// their answer.
+func (h *Handler) verifyDevice(w http.ResponseWriter, r *http.Request) error {
+	in, err := form(r)
 	if err != nil {
 		return err
 	}
-	code := shownCode(in["user_code"])
-	if code == "" {
-		return errs.InvalidField("user_code", "is missing")
+	if typed, ok := in["user_code"]; ok {
+		return h.takeCode(w, typed)
 	}
-	return h.begin(w, r, progress{Kind: kindDevice, UserCode: code})
+	return h.confirm(w, r, in)
+}
+
+// takeCode keeps a code that the person has typed in their browser, and leads to the login. It does not
+// look at the code: only people who have logged in learn which codes there are.
+func (h *Handler) takeCode(w http.ResponseWriter, typed string) error {
+	code := shownCode(typed)
+	if code == "" {
+		return h.pages.code(w, http.StatusBadRequest, enterCode{Unknown: true})
+	}
+	if err := h.setProgress(w, progress{Kind: kindCode, State: h.NewSecret(), UserCode: code}); err != nil {
+		return err
+	}
+	return h.pages.code(w, http.StatusOK, enterCode{UserCode: code, LogIn: deviceLoginPath})
+}
+
+// deviceLogin begins the login of the person who has typed a code in this browser. A page of another site
+// cannot begin it: it could place its own window over the page that comes next.
+func (h *Handler) deviceLogin(w http.ResponseWriter, r *http.Request) error {
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
+		return errs.New(errs.Forbidden, "this request comes from a page of another site; enter the code of your terminal at "+h.ExternalURL+deviceVerifyPath)
+	}
+	p, err := h.progress(r)
+	if err != nil || p.Kind != kindCode {
+		return errs.New(errs.Invalid, "first enter the code that your terminal shows, at "+h.ExternalURL+deviceVerifyPath)
+	}
+	return h.begin(w, r, progress{Kind: kindDevice, UserCode: p.UserCode})
 }
 
 // maxUserCode is the number of letters of a user code that are looked at.
@@ -128,11 +150,7 @@ func (h *Handler) refuseDevice(_ http.ResponseWriter, r *http.Request, p progres
 }
 
 // confirm takes the person's answer.
-func (h *Handler) confirm(w http.ResponseWriter, r *http.Request) error {
-	in, err := form(r)
-	if err != nil {
-		return err
-	}
+func (h *Handler) confirm(w http.ResponseWriter, r *http.Request, in params) error {
 	var c confirmation
 	p, err := h.takeConfirmation(w, r, kindConfirm, in, &c)
 	if err != nil {
@@ -148,7 +166,9 @@ func (h *Handler) confirm(w http.ResponseWriter, r *http.Request) error {
 		if err := h.intend(r, answered); err != nil {
 			return err
 		}
-		err = h.Devices.ConfirmDevice(r.Context(), p.UserCode, session.Login{Client: v1alpha1.SessionCLI, User: user, Grant: c.Grant})
+		err = h.Devices.ConfirmDevice(r.Context(), p.UserCode, session.Login{
+			Client: v1alpha1.SessionCLI, User: user, Grant: c.Grant, BeganAt: p.beganAt(),
+		})
 	case "deny":
 		// A refusal does not depend on the audit log.
 		_ = h.intend(r, answered)

@@ -28,10 +28,23 @@ func (h *hub) start(t testing.TB, description string) url.Values {
 	return url.Values{"client_id": {"kedge-cli"}, "grant_type": {"urn:ietf:params:oauth:grant-type:device_code"}, "device_code": {got["device_code"].(string)}}
 }
 
+// typed types a code and begins the login of a device with it.
+func (b *browser) typed(code string) answer {
+	b.t.Helper()
+	require.Contains(b.t, b.enter(code).page(b.t, http.StatusOK), `href="/auth/device/login"`)
+	return b.get("/auth/device/login", nil)
+}
+
+// enter types a code.
+func (b *browser) enter(code string) answer {
+	b.t.Helper()
+	return b.post("/auth/device/verify", url.Values{"user_code": {code}})
+}
+
 // confirming lets a person log in for the code and returns the form of the page.
 func (b *browser) confirming(person string) url.Values {
 	b.t.Helper()
-	return b.logIn(b.get("/auth/device/login", url.Values{"user_code": {"BCDF-GHJK"}}), person).formOf(b.t, "confirm")
+	return b.logIn(b.typed("BCDF-GHJK"), person).formOf(b.t, "confirm")
 }
 
 func TestDevice_isConfirmedByThePerson(t *testing.T) {
@@ -41,10 +54,10 @@ func TestDevice_isConfirmedByThePerson(t *testing.T) {
 	h.browser(t).post("/auth/token", poll).oauthError(t, http.StatusBadRequest, "authorization_pending")
 	b := h.browser(t)
 	require.Contains(t, b.get("/auth/device/verify", nil).page(t, http.StatusOK), `<label for="user_code">`)
-	page := b.get("/auth/device/verify", url.Values{"user_code": {"BCDF-GHJK"}}).page(t, http.StatusOK)
-	require.Contains(t, page, `href="/auth/device/login?user_code=BCDF-GHJK"`)
+	page := b.enter("BCDF-GHJK").page(t, http.StatusOK)
+	require.Contains(t, page, `<bdi>BCDF-GHJK</bdi>`)
 	require.NotContains(t, page, "server-1", "what asks is shown after the login only")
-	require.Equal(t, page, b.get("/auth/device/verify", url.Values{"user_code": {"bcdfghjk"}}).page(t, http.StatusOK))
+	require.Equal(t, page, b.enter("bcdfghjk").page(t, http.StatusOK))
 	answer := b.confirming("alice")
 	h.browser(t).post("/auth/token", poll).oauthError(t, http.StatusBadRequest, "authorization_pending")
 	require.Contains(t, b.post("/auth/device/verify", answer).page(t, http.StatusOK), "logged in as Alice")
@@ -72,7 +85,7 @@ func TestDevice_showsAHostileDescriptionAsText(t *testing.T) {
 	h := newHub(t)
 	h.start(t, "<script>alert(1)</script>\u202e\"'")
 	b := h.browser(t)
-	page := b.logIn(b.get("/auth/device/login", url.Values{"user_code": {"BCDF-GHJK"}}), "alice").page(t, http.StatusOK)
+	page := b.logIn(b.typed("BCDF-GHJK"), "alice").page(t, http.StatusOK)
 	require.Contains(t, page, "&lt;script&gt;alert(1)&lt;/script&gt;&#34;&#39;")
 	require.Contains(t, page, "192.0.2.1")
 }
@@ -96,7 +109,7 @@ func TestDevice_refusesAForgedConfirmation(t *testing.T) {
 			return b.post("/auth/device/verify", f)
 		},
 		"with the wrong cookie": func(b *browser) answer {
-			b.get("/auth/device/login", url.Values{"user_code": {"BCDF-GHJK"}})
+			b.typed("BCDF-GHJK")
 			return b.post("/auth/device/verify", hers)
 		},
 		"in the URL": func(b *browser) answer {
@@ -135,19 +148,90 @@ func TestDevice_tellsStrangersNothingAboutACode(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	h.start(t, "server-1")
-	known := h.browser(t).get("/auth/device/verify", url.Values{"user_code": {"BCDF-GHJK"}}).page(t, http.StatusOK)
-	unknown := h.browser(t).get("/auth/device/verify", url.Values{"user_code": {"ZZZZ-ZZZZ"}}).page(t, http.StatusOK)
+	known, unknown := h.browser(t).enter("BCDF-GHJK").page(t, http.StatusOK), h.browser(t).enter("ZZZZ-ZZZZ").page(t, http.StatusOK)
 	require.Equal(t, known, strings.ReplaceAll(unknown, "ZZZZ-ZZZZ", "BCDF-GHJK"))
 	for _, code := range []string{"BCDF-GHJK", "ZZZZ-ZZZZ"} {
-		h.browser(t).get("/auth/device/login", url.Values{"user_code": {code}}).location(t)
+		h.browser(t).typed(code).location(t)
 	}
 	require.Zero(t, h.sessions.lookups)
-	page := h.browser(t).get("/auth/device/verify", url.Values{"user_code": {`"><script>` + strings.Repeat("x", 1_000)}}).page(t, http.StatusOK)
+	page := h.browser(t).enter(`"><script>`+strings.Repeat("x", 1_000)).page(t, http.StatusOK)
 	require.NotContains(t, page, strings.Repeat("X", 20))
-	for _, none := range []url.Values{nil, {"user_code": {""}}, {"user_code": {"1234"}}} {
-		require.Contains(t, h.browser(t).get("/auth/device/verify", none).page(t, http.StatusOK), `<label for="user_code">`)
-		h.browser(t).get("/auth/device/login", none).page(t, http.StatusBadRequest)
+	require.Contains(t, h.browser(t).get("/auth/device/verify", nil).page(t, http.StatusOK), `<label for="user_code">`)
+	for _, none := range []string{"", "1234"} {
+		b := h.browser(t)
+		require.Contains(t, b.enter(none).page(t, http.StatusBadRequest), `<label for="user_code">`)
+		require.Empty(t, b.cookies)
 	}
+}
+
+// Somebody mails a link with the code of a device of their own. Nothing of it reaches the page that lets
+// the device in: the person would have to type the code of another terminal.
+func TestDevice_isNotTakenOverByAMailedLink(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	poll := h.start(t, "the computer of mallory")
+	alice, link := h.browser(t), url.Values{"user_code": {"BCDF-GHJK"}}
+	for _, site := range []string{"", "none", "cross-site"} {
+		alice.header = http.Header{}
+		if site != "" {
+			alice.header.Set("Sec-Fetch-Site", site)
+		}
+		page := alice.get("/auth/device/verify", link).page(t, http.StatusOK)
+		require.Contains(t, page, `name="user_code" value=""`)
+		require.NotContains(t, page, "BCDF")
+		require.NotContains(t, page, "/auth/device/login")
+		status := http.StatusBadRequest
+		if site == "cross-site" {
+			status = http.StatusForbidden
+		}
+		alice.get("/auth/device/login", link).page(t, status)
+		require.Empty(t, alice.cookies)
+	}
+	// A code that she typed herself is not replaced by that of the link.
+	alice.header = http.Header{}
+	alice.enter("ZZZZ-ZZZZ").page(t, http.StatusOK)
+	alice.get("/auth/device/verify", link).page(t, http.StatusOK)
+	require.Contains(t, alice.callback(alice.get("/auth/device/login", link), "alice").page(t, http.StatusBadRequest), `value="ZZZZ-ZZZZ"`)
+	h.browser(t).post("/auth/token", poll).oauthError(t, http.StatusBadRequest, "authorization_pending")
+}
+
+// A page of another site opens the login under a double click of the person: the second click would be
+// on the button that lets the device in.
+func TestDevice_isNotTakenOverByADoubleClick(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.start(t, "the computer of mallory")
+	b := h.browser(t)
+	for _, header := range []http.Header{{"Sec-Fetch-Site": {"cross-site"}}, {"Sec-Fetch-Site": {"same-site"}}, {"Origin": {"https://evil.example.com"}}} {
+		b.header = header
+		b.enter("BCDF-GHJK").page(t, http.StatusForbidden)
+		require.Empty(t, b.cookies, "no other site types a code")
+	}
+	b.header = http.Header{"Sec-Fetch-Site": {"same-origin"}}
+	b.enter("BCDF-GHJK").page(t, http.StatusOK)
+	for _, site := range []string{"cross-site", "same-site", "?"} {
+		b.header = http.Header{"Sec-Fetch-Site": {site}}
+		b.get("/auth/device/login", nil).page(t, http.StatusForbidden)
+	}
+	b.header = http.Header{"Sec-Fetch-Site": {"same-origin"}}
+	begun := b.get("/auth/device/login", nil)
+	b.header = http.Header{}
+	require.Contains(t, b.callback(begun, "alice").page(t, http.StatusOK), "the computer of mallory")
+}
+
+// What a code was typed for is no login that the provider can answer, and a login of another kind is no code.
+func TestDevice_aTypedCodeIsNoLogin(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.start(t, "server-1")
+	b := h.browser(t)
+	b.enter("BCDF-GHJK").page(t, http.StatusOK)
+	b.get("/auth/callback", url.Values{"state": {""}, "code": {"bob"}}).page(t, http.StatusBadRequest)
+	b.post("/auth/device/verify", url.Values{"decision": {"confirm"}, "login": {""}}).page(t, http.StatusBadRequest)
+	b.get("/auth/device/login", nil).location(t)
+	b.get("/auth/device/login", nil).page(t, http.StatusBadRequest)
+	b.get("/auth/login", nil).location(t)
+	b.get("/auth/device/login", nil).page(t, http.StatusBadRequest)
 }
 
 // A login is good for one code, so that each that somebody guesses costs them a login.
@@ -155,7 +239,7 @@ func TestDevice_refusesUnknownAndUsedCodes(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	b := h.browser(t)
-	begun := b.get("/auth/device/login", url.Values{"user_code": {"ZZZZ-ZZZZ"}})
+	begun := b.typed("ZZZZ-ZZZZ")
 	cookie := b.cookies[loginCookie]
 	page := b.logIn(begun, "alice").page(t, http.StatusBadRequest)
 	require.Contains(t, page, "There is no such code")
@@ -168,7 +252,7 @@ func TestDevice_refusesUnknownAndUsedCodes(t *testing.T) {
 
 	h.start(t, "server-1")
 	alice, bob := h.browser(t), h.browser(t)
-	late := bob.get("/auth/device/login", url.Values{"user_code": {"bcdfghjk"}})
+	late := bob.typed("bcdfghjk")
 	first, second := alice.confirming("alice"), h.browser(t)
 	answer := second.confirming("bob")
 	alice.post("/auth/device/verify", first).page(t, http.StatusOK)
@@ -182,7 +266,7 @@ func TestDevice_endsWhenThePersonIsRefused(t *testing.T) {
 		h := newHub(t)
 		poll := h.start(t, "server-1")
 		b := h.browser(t)
-		b.logIn(b.get("/auth/device/login", url.Values{"user_code": {"BCDF-GHJK"}}), person).page(t, http.StatusForbidden)
+		b.logIn(b.typed("BCDF-GHJK"), person).page(t, http.StatusForbidden)
 		h.browser(t).post("/auth/token", poll).oauthError(t, http.StatusBadRequest, "access_denied")
 	}
 }
@@ -192,7 +276,7 @@ func TestDevice_staysOpenWhenTheProviderFails(t *testing.T) {
 	h := newHub(t)
 	poll := h.start(t, "server-1")
 	b := h.browser(t)
-	begun := b.get("/auth/device/login", url.Values{"user_code": {"BCDF-GHJK"}})
+	begun := b.typed("BCDF-GHJK")
 	h.provider.fails = unavailable("no answer")
 	b.logIn(begun, "alice").page(t, http.StatusServiceUnavailable)
 	h.browser(t).post("/auth/token", poll).oauthError(t, http.StatusBadRequest, "authorization_pending")

@@ -23,6 +23,8 @@
 //     travels in a hidden field of the page, encrypted and bound to the browser's cookie: it is too
 //     large for a cookie, and an unconfirmed login leaves no Session in kcp. The name of the Session
 //     follows from the login, so that a login is completed once on all replicas.
+//   - A person types the code of a device, and it travels in the encrypted cookie: no link brings somebody to
+//     the button that lets the device of a stranger in. verification_uri_complete opens the same empty page.
 //   - A user code is looked at after the login, once for each login: before it, the pages would tell
 //     strangers which codes there are, and each look reads kcp.
 //   - Limits distinguish by proof. A request with a genuine secret, cookie or code has the limit of

@@ -20,7 +20,7 @@ func (h *Handler) doorOf(kind string) door {
 	switch kind {
 	case kindCLI, kindContinue:
 		return door{h.askToContinue, h.refuseComputer}
-	case kindDevice, kindConfirm:
+	case kindCode, kindDevice, kindConfirm:
 		return door{h.askToConfirm, h.refuseDevice}
 	}
 	return door{h.enterPortal, refuseOnPage}

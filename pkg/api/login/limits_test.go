@@ -118,7 +118,7 @@ func TestCallback_limitsTheLoginsOfAPerson(t *testing.T) {
 	require.Equal(t, "temporarily_unavailable", to.Query().Get("error"))
 	b.logIn(b.get("/auth/login", nil), "alice").page(t, http.StatusTooManyRequests)
 	h.start(t, "server-1")
-	b.logIn(b.get("/auth/device/login", url.Values{"user_code": {"BCDF-GHJK"}}), "alice").page(t, http.StatusTooManyRequests)
+	b.logIn(b.typed("BCDF-GHJK"), "alice").page(t, http.StatusTooManyRequests)
 	require.Zero(t, h.sessions.lookups, "nobody tries codes faster than that")
 	require.Equal(t, []string{"alice", "alice", "alice"}, h.limits.persons)
 	require.Empty(t, h.sessions.logins)

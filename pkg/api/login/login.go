@@ -180,7 +180,7 @@ func (h *Handler) Mount(r chi.Router) {
 		r.Post(invitationPath, h.page(h.returning, h.sameOrigin(h.invitation)))
 		r.Get(deviceVerifyPath, h.page(h.returning, h.enterCode))
 		r.Get(deviceLoginPath, h.page(h.returning, h.deviceLogin))
-		r.Post(deviceVerifyPath, h.page(h.inProgress, h.sameOrigin(h.confirm)))
+		r.Post(deviceVerifyPath, h.page(h.inProgress, h.sameOrigin(h.verifyDevice)))
 		r.Post(logoutPath, h.page(h.returning, h.sameOrigin(h.logout)))
 	})
 }

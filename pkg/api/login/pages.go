@@ -30,6 +30,7 @@ type message struct {
 
 // enterCode is the page for the code of a device.
 type enterCode struct {
+	// UserCode is what the person has typed.
 	UserCode string
 	// Unknown says that there is no such code.
 	Unknown bool

@@ -34,7 +34,7 @@ func (h *Handler) enterPortal(w http.ResponseWriter, r *http.Request, p progress
 		return err
 	}
 	cookie, expires, err := h.Sessions.LogIn(r.Context(), session.Login{
-		Client: v1alpha1.SessionPortal, Description: p.Description, User: user, Grant: grant,
+		Client: v1alpha1.SessionPortal, Description: p.Description, User: user, Grant: grant, BeganAt: p.beganAt(),
 	})
 	if err != nil {
 		return err

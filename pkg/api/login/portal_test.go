@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"testing"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/stretchr/testify/require"
@@ -138,4 +139,25 @@ func TestLogout_worksBehindAProxyThatChangesHost(t *testing.T) {
 		h.http.ServeHTTP(w, r)
 		require.Equal(t, want, w.Code, origin)
 	}
+}
+
+// A sign-out everywhere ends the logins that wait, and the session tells which began before it.
+func TestLogin_tellsWhenItBegan(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	portal, computer, device := h.browser(t), h.browser(t), h.browser(t)
+	h.start(t, "server-1")
+	begun := portal.get("/auth/login", nil)
+	continued, confirmed := computer.asked("alice").formOf(t, "continue"), device.confirming("alice")
+	h.clock.SetTime(now.Add(time.Minute))
+	portal.logIn(begun, "alice").page(t, http.StatusOK)
+	computer.post("/auth/authorize", continued).location(t)
+	device.post("/auth/device/verify", confirmed).page(t, http.StatusOK)
+	require.Len(t, h.sessions.logins, 2)
+	for _, l := range append(h.sessions.logins, *h.sessions.devices["BCDF-GHJK"].answered) {
+		require.Equal(t, now, l.BeganAt.UTC(), l.Client)
+	}
+	static := newHubWith(t, nil, staticTokens)
+	static.browser(t).post("/auth/token-login", url.Values{"token": {"token-of-alice"}}).location(t)
+	require.Equal(t, now, static.sessions.logins[0].BeganAt.UTC())
 }

@@ -46,6 +46,7 @@ func (h *Handler) tokenLogin(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	beganAt := h.Clock.Now()
 	user, id, err := h.staticPerson(h.signingUp(r), token)
 	if errs.Is(err, errs.Unauthenticated) {
 		h.record(r, Event{Action: "login portal"}, http.StatusForbidden)
@@ -63,7 +64,8 @@ func (h *Handler) tokenLogin(w http.ResponseWriter, r *http.Request) error {
 	began := *id
 	began.Credential, began.ExpiresAt = auth.SessionCredential(id), h.Clock.Now()
 	cookie, expires, err := h.Sessions.LogIn(r.Context(), session.Login{
-		Client: v1alpha1.SessionPortal, Description: cleanDescription(r.UserAgent()), User: user, Grant: &auth.Grant{Identity: &began},
+		Client: v1alpha1.SessionPortal, Description: cleanDescription(r.UserAgent()), User: user, BeganAt: beganAt,
+		Grant: &auth.Grant{Identity: &began},
 	})
 	if err != nil {
 		h.record(r, login, httpapi.StatusOf(err))

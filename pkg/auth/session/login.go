@@ -96,10 +96,41 @@ func (s *Service) create(ctx context.Context, name string, l Login, code *v1alph
 	if errs.Is(err, errs.AlreadyExists) && l.Once != "" {
 		return nil, &Error{Code: CodeAccessDenied, Description: "this login was completed before" + loginAgain}
 	}
-	if err == nil {
-		s.metrics.logins.WithLabelValues(string(l.Client)).Inc()
+	if err != nil {
+		return nil, failure(err)
 	}
-	return created, failure(err)
+	if err := s.outlives(ctx, created, l); err != nil {
+		return nil, err
+	}
+	s.metrics.logins.WithLabelValues(string(l.Client)).Inc()
+	return created, nil
+}
+
+// outlives ends a new Session whose person signed out everywhere after they had authenticated: a login
+// can wait at a page for minutes. The User is read from kcp and after the Session is written, and EndAll
+// writes to the User before it lists the Sessions, so that one of the two sees the other.
+func (s *Service) outlives(ctx context.Context, created *v1alpha1.Session, l Login) error {
+	user, err := s.person(ctx, created)
+	if err == nil && user != nil && !signedOut(user, l) {
+		return nil
+	}
+	// If this fails, nobody has the secret of the Session, its cookie or its code.
+	ended := s.end(ctx, created)
+	if err = errors.Join(err, ended); err != nil {
+		return err
+	}
+	return errs.New(errs.Forbidden, "this login began before its person signed out everywhere; start the login again")
+}
+
+// signedOut reports whether a person signed out everywhere after they had authenticated for a login. The
+// ID token tells it by the identity provider's clock, which may be ahead, so that BeganAt counts, too.
+func signedOut(user *v1alpha1.User, l Login) bool {
+	for _, at := range []time.Time{l.Grant.Identity.IssuedAt, l.BeganAt} {
+		if !at.IsZero() && tenancy.TokenSignedOut(user, at) {
+			return true
+		}
+	}
+	return false
 }
 
 // KeepGrant stores the grant of a login that may never become a Session: the provider may have

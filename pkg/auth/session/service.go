@@ -78,7 +78,7 @@ type Config struct {
 }
 
 // Service creates, refreshes and ends Sessions. Its methods return an *Error, or an
-// *errs.Error with the code Unavailable, NotFound or InsufficientStorage.
+// *errs.Error with the code Unavailable, NotFound, Forbidden or InsufficientStorage.
 type Service struct {
 	Config
 	metrics *metrics
@@ -108,9 +108,11 @@ type Login struct {
 	// Challenge and RedirectURI are those of the authorization request of the command line.
 	Challenge   string
 	RedirectURI string
-	// Once, if not empty, is a secret of a login that began at BeganAt. Authorize accepts it once.
-	Once    string
+	// BeganAt is when the hub last heard of the login before the person completed it, by the clock of kcp.
+	// A sign-out everywhere after it refuses the login. Zero means that only the ID token tells.
 	BeganAt time.Time
+	// Once, if not empty, is a secret of a login that began at BeganAt. Authorize accepts it once.
+	Once string
 }
 
 // Tokens are what a client gets.

@@ -18,7 +18,12 @@ func loginPages(t *testing.T, s *scene) {
 	p.looks("login-token-unknown")
 	p.open("/auth/device/verify")
 	p.looks("login-device")
-	p.open("/auth/device/verify?user_code=WRONG")
+	typeCode := func(code string) {
+		p.Fill(t, "#user_code", code)
+		p.Click(t, "#continue")
+		p.Until(t, "!!document.querySelector('#login')")
+	}
+	typeCode("WRONG")
 	p.Click(t, "#login")
 	s.dex.LogInWith(t, p.Chromium, "carol")
 	p.sees("no such code")
@@ -28,6 +33,8 @@ func loginPages(t *testing.T, s *scene) {
 		Body: url.Values{"client_id": {"kedge-cli"}, "description": {"a computer " + hostile}}.Encode(),
 	}, http.StatusOK).Text("user_code")
 	p.open("/auth/device/verify?user_code=" + code)
+	p.misses(code)
+	typeCode(code)
 	p.sees(code)
 	p.looks("login-device-code")
 	p.Click(t, "#login")

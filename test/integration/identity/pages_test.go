@@ -36,7 +36,9 @@ func TestDevice_isConfirmedInABrowserElsewhere(t *testing.T) {
 		device := hub.Form(t, "/auth/device", url.Values{"description": {"<b>server-1</b>"}})
 		require.Equal(t, http.StatusOK, device.Code, string(device.Raw))
 		b := framework.NewBrowser(t, dex.CAFile, hub.CA)
-		entered := b.Get(t, device.Text("verification_uri_complete"))
+		opened := b.Get(t, device.Text("verification_uri_complete"))
+		require.NotContains(t, opened.Body, device.Text("user_code"), "the person types the code")
+		entered := b.Submit(t, opened, url.Values{"user_code": {device.Text("user_code")}})
 		link := linkToLogin.FindStringSubmatch(entered.Body)
 		require.NotNil(t, link, entered.Body)
 		asked := dex.LogIn(t, b, hub.URL+link[1], "alice")
@@ -63,13 +65,18 @@ func TestDevice_isLookedAtAfterTheLogin(t *testing.T) {
 	ready(t, hub, dex.IDToken(t, framework.HubClient, "alice"))
 	known, unknown := hub.Form(t, "/auth/device", url.Values{}).Text("user_code"), "BCDF-GHJK"
 	b := framework.NewBrowser(t, dex.CAFile, hub.CA)
-	verify := hub.URL + "/auth/device/verify?user_code="
-	require.Equal(t, b.Get(t, verify+known).Body, strings.ReplaceAll(b.Get(t, verify+unknown).Body, unknown, known))
-	refused := dex.LogIn(t, b, hub.URL+"/auth/device/login?user_code="+unknown, "alice")
+	enter := func(code string) string {
+		return b.Submit(t, b.Get(t, hub.URL+"/auth/device/verify"), url.Values{"user_code": {code}}).Body
+	}
+	require.Equal(t, enter(known), strings.ReplaceAll(enter(unknown), unknown, known))
+	enter(unknown)
+	refused := dex.LogIn(t, b, hub.URL+"/auth/device/login", "alice")
 	require.Equal(t, http.StatusBadRequest, refused.Code)
 	require.Contains(t, refused.Body, "There is no such code")
 	require.Nil(t, b.Cookie(t, hub.URL, "__Host-kedge-login"))
-	require.Contains(t, dex.LogIn(t, b, hub.URL+"/auth/device/login?user_code="+known, "alice").Body, "Confirm this login")
+	require.Equal(t, http.StatusBadRequest, b.Get(t, hub.URL+"/auth/device/login?user_code="+known).Code, "a link with a code")
+	enter(known)
+	require.Contains(t, dex.LogIn(t, b, hub.URL+"/auth/device/login", "alice").Body, "Confirm this login")
 }
 
 // A browser works with a cookie, at /api and nowhere else, until the person logs out.

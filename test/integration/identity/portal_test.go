@@ -119,6 +119,11 @@ func TestDevice_isConfirmedInABrowser(t *testing.T) {
 
 	c := framework.StartChromium(t, dex.CertFile(), certFile(hub))
 	c.Open(t, device.Text("verification_uri_complete"))
+	require.NotContains(t, c.Text(t, "main"), device.Text("user_code"), "the person types the code")
+	c.Fits(t, 360, 640)
+	c.Fill(t, "#user_code", device.Text("user_code"))
+	c.Click(t, "#continue")
+	c.Until(t, "!!document.querySelector('#login')")
 	require.Contains(t, c.Text(t, "main"), device.Text("user_code"))
 	c.Fits(t, 360, 640)
 	c.Click(t, "#login")

@@ -65,7 +65,7 @@ logged in to one hub as several people.`,
 	flags.StringVar(&o.caFile, "ca-file", "", "PEM file of the CA that signs the hub's certificate (default: that of the last login there, or the system's)")
 	flags.StringVar(&o.tokenFile, "token-file", "", `file that holds a static token or a token of a bot, "-" for standard input (default: $KEDGE_TOKEN)`)
 	flags.BoolVar(&o.noBrowser, "no-browser", false, "print the URL of the login instead of opening it; it works in a browser on this computer")
-	flags.BoolVar(&o.device, "device", false, "print a code to confirm with a browser on any device")
+	flags.BoolVar(&o.device, "device", false, "print a code to enter in a browser on any device")
 	flags.BoolVar(&o.ci, "ci", false, "log in as a bot with the ID token of the job that runs this command")
 	flags.StringVar(&o.bot, "bot", "", "with --ci: UUID of the bot, which must trust the job")
 	flags.StringVar(&o.subjectTokenFile, "subject-token-file", "", "with --ci: file that holds the ID token of the job (default: that of GitHub Actions, or $KEDGE_ID_TOKEN)")
@@ -92,7 +92,7 @@ func (a *app) login(ctx context.Context, o loginOptions) error {
 	} else if err := a.logIn(ctx, o, login); err != nil {
 		return err
 	}
-	who, err := a.accept(ctx, login)
+	who, first, err := a.accept(ctx, login)
 	if err != nil {
 		// Nobody keeps the secret of this session.
 		_ = a.revoke(ctx, login)
@@ -103,7 +103,7 @@ func (a *app) login(ctx context.Context, o loginOptions) error {
 		name = describeBot(who)
 	}
 	a.warnBot(who)
-	fmt.Fprintf(a.Out, "Logged in to %s as %s.\n%s\n", login.Server, name, nextStep(who, login))
+	fmt.Fprintf(a.Out, "Logged in to %s as %s.\n%s\n", login.Server, name, nextStep(who, login, first))
 	return nil
 }
 
@@ -196,7 +196,7 @@ func listenerOf(at string) string {
 }
 
 func (a *app) showCode(d oauth.Device) {
-	fmt.Fprintf(a.Out, "Open %s in a browser and enter the code\n\n    %s\n\nor open %s\n\nOnly go on there if the page shows this code.\n", d.URL, d.UserCode, d.CompleteURL)
+	fmt.Fprintf(a.Out, "Open %s in a browser and enter the code\n\n    %s\n\n", d.URL, d.UserCode)
 }
 
 func (a *app) oauthConfig(login *config.Profile) oauth.Config {
@@ -220,24 +220,24 @@ func checkServer(err error) error {
 	return err
 }
 
-// accept stores a login after the hub has accepted its token.
-func (a *app) accept(ctx context.Context, login *config.Profile) (*rest.Me, error) {
+// accept stores a login after the hub has accepted its token. first is where a person works who has chosen
+// nothing.
+func (a *app) accept(ctx context.Context, login *config.Profile) (who *rest.Me, first place, err error) {
 	api, err := client.New(client.Config{Server: login.Server, Token: client.StaticToken(login.Token), CA: login.CA, UserAgent: agent()})
 	if err != nil {
-		return nil, err
+		return nil, first, err
 	}
-	who, err := whoami(ctx, api)
-	if err != nil {
-		return nil, checkServer(err)
+	if who, err = whoami(ctx, api); err != nil {
+		return nil, first, checkServer(err)
 	}
 	login.Person = who.Name
 	if who.Kind == botKind {
 		login.Bot, login.Org, login.Workspace, login.ExpiresAt = who.UUID, who.Org, who.Workspace, who.ExpiresAt.Time
 	} else {
-		first := a.firstPlace(ctx, api, who)
+		first = a.firstPlace(ctx, api, who)
 		login.Org, login.Workspace = first.Org, first.Workspace
 	}
-	return who, a.storeLogin(ctx, login)
+	return who, first, a.storeLogin(ctx, login)
 }
 
 // storeLogin stores a login as the current profile and ends the session that it replaces. The choice of

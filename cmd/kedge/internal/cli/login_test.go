@@ -269,7 +269,7 @@ func TestLogin_withADevice(t *testing.T) {
 			code, out, errOut := b.run(t, append([]string{"login", "--server", b.URL, "--ca-file", b.file("ca.crt")}, strings.Fields(c.args)...)...)
 			require.Zero(t, code, errOut)
 			require.Contains(t, out, "BCDF-GHJK")
-			require.Contains(t, out, b.URL+"/auth/device/verify?user_code=BCDF-GHJK")
+			require.Contains(t, out, "Open "+b.URL+"/auth/device/verify in a browser and enter the code\n\n    BCDF-GHJK\n")
 			require.Contains(t, out, "Logged in to "+b.URL+" as alice.")
 			require.Equal(t, 4, i.asked)
 			require.Equal(t, []string{"laptop"}, i.descriptions)

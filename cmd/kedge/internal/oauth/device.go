@@ -23,8 +23,8 @@ const deviceGrant = "urn:ietf:params:oauth:grant-type:device_code"
 // Device is what the person needs to confirm a login on another device.
 type Device struct {
 	UserCode string
-	// URL is the page where the code is confirmed; CompleteURL has the code in it.
-	URL, CompleteURL string
+	// URL is the page on which the person types the code.
+	URL string
 }
 
 // LogInWithDevice logs in with a browser on any device. description names this computer to the
@@ -37,11 +37,10 @@ func (h *Hub) LogInWithDevice(ctx context.Context, description string, show func
 	if err := h.post(ctx, h.at.DeviceAuthorizationEndpoint, url.Values{"description": {description}}, &out); err != nil {
 		return Tokens{}, err
 	}
-	if out.DeviceCode == "" || out.UserCode == "" || !strings.HasPrefix(out.VerificationURI, h.Server+"/") ||
-		!strings.HasPrefix(out.VerificationURIComplete, h.Server+"/") {
+	if out.DeviceCode == "" || out.UserCode == "" || !strings.HasPrefix(out.VerificationURI, h.Server+"/") {
 		return Tokens{}, fmt.Errorf("the answer of the hub at %s has no code", h.Server)
 	}
-	show(Device{UserCode: clean(out.UserCode), URL: clean(out.VerificationURI), CompleteURL: clean(out.VerificationURIComplete)})
+	show(Device{UserCode: clean(out.UserCode), URL: clean(out.VerificationURI)})
 	interval := time.Duration(out.Interval) * time.Second
 	if interval <= 0 {
 		interval = defaultInterval
