@@ -142,7 +142,8 @@
 //     everything.
 //   - kedge_storage_tenant_refused_total{limit}: requests refused because a tenant has reached a limit
 //     of storage. limit is workspace_objects, workspace_bytes, workspace_definitions,
-//     workspace_bindings, workspace_roles or org_bytes.
+//     workspace_bindings, workspace_roles, org_bytes, or workspace_unread for one whose definition hides
+//     what it stores.
 //   - kedge_storage_measure_seconds: time of a measurement of what a Workspace stores.
 //   - kedge_storage_incomplete_workspaces: Workspaces whose last measurement could not read everything
 //     that they store. What could not be read keeps its last count.
