@@ -112,6 +112,8 @@
 //   - kedge_audit_lost_total: audit events that could not be written.
 //   - kedge_audit_counted_writes_total: proxied writes above --audit-org-writes, and requests of one person or
 //     bot that changed nothing above a tenth of it, of which the audit log has the number only.
+//   - kedge_audit_refused_changes_total: changes above the share that their person, bot or organization has of the
+//     audit log: refused, or ends that are recorded only if they end something.
 //   - kedge_records_lag_seconds: age in seconds of the oldest audit event of this replica that --database
 //     does not have; 0 if it has all. It is absent without a database, as are the next three.
 //   - kedge_records_stored_total: audit events of this replica that the database has stored.
