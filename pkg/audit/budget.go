@@ -27,12 +27,13 @@ const (
 
 // Budget bounds the events of what tenants can send much of: the proxied writes of an Organization in a minute, and the
 // requests of a person or bot to the API that change nothing. So no tenant can push out of the files what others did. One
-// event counts the rest.
+// event counts the rest. Share bounds what changes rights.
 type Budget struct {
 	perMinute int
 	clock     clock.WithTicker
 	log       *Log
 	counted   prometheus.Counter
+	shares    *shares
 
 	mu    sync.Mutex
 	since time.Time
@@ -65,7 +66,7 @@ type spent struct {
 // NewBudget returns a Budget for a log. perMinute is the number of proxied writes; 0 means no limit.
 func NewBudget(perMinute int, c clock.WithTicker, log *Log) *Budget {
 	return &Budget{
-		perMinute: perMinute, clock: c, log: log, spent: map[payer]*spent{},
+		perMinute: perMinute, clock: c, log: log, shares: newShares(log, c), spent: map[payer]*spent{},
 		counted: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "kedge_audit_counted_writes_total",
 			Help: "Proxied writes, and requests that changed nothing, above their budget: the audit log has their number only.",

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -21,7 +20,7 @@ import (
 const (
 	// Rights has everything but what Writes has.
 	Rights = "rights"
-	// Writes has proxied requests, and what was refused: what tenants can write much of.
+	// Writes has proxied requests, and what was refused or changed nothing: what tenants can write much of.
 	Writes = "writes"
 )
 
@@ -35,10 +34,11 @@ type Rotation struct {
 	First uint64 `json:"first"`
 }
 
-// chainOf is the chain to which an event belongs. What was refused before an intent says nothing of rights.
+// chainOf is the chain to which an event belongs. What was refused before an intent, or changed nothing, says nothing of
+// rights.
 func chainOf(e Event) string {
-	if strings.HasPrefix(e.Action, "kubernetes ") || strings.HasPrefix(e.Action, "refuse ") || e.Action == countsUnchanged ||
-		e.Unchanged && e.Code >= http.StatusBadRequest {
+	if strings.HasPrefix(e.Action, "kubernetes ") || strings.HasPrefix(e.Action, "refuse ") ||
+		e.Action == countsUnchanged || e.Unchanged {
 		return Writes
 	}
 	return Rights

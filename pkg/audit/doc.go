@@ -9,8 +9,8 @@
 //     ended in between, or that the log was full then: the change may have been made.
 //   - A purge has an outcome only, with the number of removed objects: it takes many
 //     reconciliations. The request that led to it has both events.
-//   - A request that is refused before anything is written has an outcome only, which is Unchanged. A request that
-//     changes nothing may have an intent, because only kcp knows that.
+//   - A request that is refused before anything is written has an outcome only, which is Unchanged, and so has one that
+//     changes nothing. It may have an intent nevertheless, because only kcp knows that.
 //   - The event of what takes rights away has all that it takes to do the same again: a restore replays it.
 //   - If the intent cannot be written, the change is refused with 503, unless it takes rights away
 //     and gives none: such a change always works. The lost event is counted
@@ -47,12 +47,19 @@
 //     a restore says that it does not know it.
 //   - A line is written with write(2) and without fsync: the log survives the end of the process,
 //     but not the loss of power.
-//   - Rights and writes have files of their own, of the same sizes: proxied writes and refused requests, of
-//     which tenants can cause many, push nothing out of the other one, and no restore needs them. Within the writes, an
-//     Organization has a budget for each minute, and one event counts the rest by verb and resource. Outsiders pay for
-//     themselves, and so do those who send requests to the API that change nothing: a request can name any Organization.
+//   - Rights and writes have files of their own, of the same sizes: proxied writes, and requests that are refused or
+//     change nothing, of which tenants can cause many, push nothing out of the other one, and no restore needs them.
+//     Within the writes, an Organization has a budget for each minute, and one event counts the rest by verb and resource.
+//     Outsiders pay for themselves, and so do those who send requests to the API that change nothing: a request can
+//     name any Organization.
 //     A request is in the budget as a whole, so that no intent lacks its outcome. A killed hub loses the number of the
 //     running minute.
+//   - An accepted change has its events always, so what bounds them bounds the changes: an Organization, and a person or
+//     bot, has a share of the files of rights, and a change above it is refused with 429 before it is written.
+//     shares has the figures. A platform admin has no bound.
+//   - An end is never refused. Above the share its intent is written just before the first write to kcp: an end that
+//     ends something has its events of rights, which a restore replays, and one that is repeated has
+//     an outcome that is Unchanged. Nobody can end more than was given before. Below the share no end waits for that.
 //   - Each file is a chain: an event has the ID of its replica, its number, and the hash of the line before.
 //     Verifier finds lines that are missing, changed, doubled or moved. Who can write the file can write
 //     another chain that ends earlier or otherwise: the ends are therefore recorded in the log of the

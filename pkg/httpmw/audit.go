@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -43,11 +44,14 @@ type Intent struct {
 	Facts  audit.Facts
 }
 
-// change is what the audit log is told of a request. Only the goroutine of the request uses it.
+// change is what the audit log is told of a request. Only the goroutine of the request uses it, where mu does not guard it.
 type change struct {
-	log      func(audit.Event) error
-	admit    func(storage.Write) error
+	log   func(audit.Event) error
+	admit func(storage.Write) error
+	// mu guards intended and late: an intent that is late is written by the goroutine that sends the first write.
+	mu       sync.Mutex
 	intended bool
+	late     func()
 	// budget decides at the first event of the request whether it has any; left is true if not. A change of the API
 	// always has.
 	budget        *audit.Budget
@@ -99,6 +103,9 @@ func (a *Auditor) Audit(next http.Handler) http.Handler {
 			default:
 				code = http.StatusOK
 			}
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			// A write behind the answer has an intent only, like that of a hub that was killed.
 			e := c.event(r)
 			e.Stage, e.Code = audit.StageOutcome, code
 			e.Unchanged = !c.intended && e.Resource == nil
@@ -155,8 +162,8 @@ func (i Intent) write(method string) storage.Write {
 }
 
 // Intend writes the intent of a request before the change is written. The error refuses the
-// request: the audit log cannot be written, or the store has no room for a change of the API. The proxy
-// judges the size of its requests itself. It panics if Audit did not run: a route without it must not write.
+// request: the audit log cannot be written or takes no more of its caller, or the store has no room for a change of
+// the API. The proxy judges the size of its requests itself. It panics if Audit did not run: a route without it must not write.
 func Intend(r *http.Request, i Intent) error {
 	c, ok := r.Context().Value(changeKey{}).(*change)
 	if !ok {
@@ -167,14 +174,61 @@ func Intend(r *http.Request, i Intent) error {
 			return err
 		}
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.intent, c.intended = i, true
 	c.belongs = c.belongs || i.Org != "" && !i.Claims
 	e := c.event(r)
 	e.Stage = audit.StageIntent
+	if wait, ok := c.share(r, e); !ok {
+		c.intended = false
+		if !i.Reduces {
+			return errFull(wait)
+		}
+		c.late = func() {
+			c.intended = true
+			_ = c.write(e)
+		}
+		return nil
+	}
 	if err := c.write(e); err != nil && !i.Reduces {
 		return NotAudited(err)
 	}
 	return nil
+}
+
+// share takes the events of a change of the API from the shares of its caller and its Organization. Proxied writes have a
+// budget, and platform admins are no tenants.
+func (c *change) share(r *http.Request, e audit.Event) (wait time.Duration, ok bool) {
+	o, found := r.Context().Value(originKey{}).(*origin)
+	if e.Resource != nil || found && o.caller != nil && o.caller.PlatformAdmin {
+		return 0, true
+	}
+	return c.budget.Share(e)
+}
+
+// BeforeWrite is called before each write to kcp with its context. Of a request that ends a right and has used up its share
+// of the audit log, the intent is written then: so what ends something has its events, and one can repeat the same end as
+// often as one likes without an event of rights.
+func BeforeWrite(ctx context.Context) {
+	c, ok := ctx.Value(changeKey{}).(*change)
+	if !ok {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if late := c.late; late != nil {
+		c.late = nil
+		late()
+	}
+}
+
+// errFull is the error for a change for which the share of its caller or its Organization has no room.
+func errFull(wait time.Duration) error {
+	refused := errs.New(errs.TooManyRequests,
+		"you or your organization have made so many changes that the audit log, which keeps those of everybody, "+
+			"takes no more of them at the moment; what takes rights away is still carried out")
+	return refused.After(wait.Truncate(time.Second) + time.Second)
 }
 
 // IntendProxied writes the intent of a proxied request that may change anything, or that uses sudo.
@@ -217,8 +271,12 @@ func Record(r *http.Request, receipt rest.Receipt) {
 	}
 }
 
-// NotAudited is the error for a change that is refused because the audit log cannot be written.
+// NotAudited is the error for a change that is refused because the audit log cannot be written, or takes no more of its
+// caller.
 func NotAudited(err error) error {
+	if errs.Is(err, errs.TooManyRequests) {
+		return err
+	}
 	return errs.Wrap(errs.Unavailable, err,
 		"the audit log of the hub cannot be written at the moment, so only what takes rights away is carried out; "+
 			"try again later, and tell the operator if it lasts").After(auditRetryAfter)

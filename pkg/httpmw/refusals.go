@@ -3,6 +3,7 @@ package httpmw
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5/middleware"
@@ -43,7 +44,7 @@ type Place struct {
 
 // NewAuditor returns an Auditor that writes with log. It asks admit whether the store has room for a
 // change of the API; nil admits all. place finds where a proxied request goes; its caller is nil if nobody
-// is authenticated. It may be nil where nothing is proxied. budget bounds the events of proxied writes; nil means no
+// is authenticated. It may be nil where nothing is proxied. budget bounds the events of tenants; nil means no
 // limit.
 func NewAuditor(
 	log func(audit.Event) error, c clock.PassiveClock, admit func(storage.Write) error, place func(*http.Request, *Caller) Place,
@@ -98,7 +99,8 @@ func (a *Auditor) Refusals(next http.Handler) http.Handler {
 }
 
 // Record writes an event with the ids and the peer of the request that a context belongs to. A
-// refusal of a client that nobody knows is sampled, and one without an intent is in the budget of its actor.
+// refusal of a client that nobody knows is sampled, and one without an intent is in the budget of its actor. The intent of
+// a login takes from the share of its person, and is refused if that is used up.
 func (a *Auditor) Record(ctx context.Context, e audit.Event) error {
 	of := BaseEvent(ctx)
 	e.ID, e.ClientRequest, e.Peer = of.ID, of.ClientRequest, of.Peer
@@ -108,6 +110,11 @@ func (a *Auditor) Record(ctx context.Context, e audit.Event) error {
 	}
 	if !a.budget.Take(e) {
 		return nil
+	}
+	if e.Stage == audit.StageIntent && strings.HasPrefix(e.Action, "login ") {
+		if wait, ok := a.budget.Share(e); !ok {
+			return errFull(wait)
+		}
 	}
 	return a.log(e)
 }

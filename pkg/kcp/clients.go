@@ -1,6 +1,7 @@
 package kcp
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -130,6 +131,11 @@ func (c *Clients) Fenced(right transport.Right) *Clients {
 // Traced returns the same clients with a layer that makes spans of their requests.
 func (c *Clients) Traced(layer func(http.RoundTripper) http.RoundTripper) *Clients {
 	return c.altered(func(o *transport.Options) { o.Trace = layer })
+}
+
+// Announcing returns the same clients that call a func before each request that may write, with its context.
+func (c *Clients) Announcing(before func(context.Context)) *Clients {
+	return c.altered(func(o *transport.Options) { o.BeforeWrite = before })
 }
 
 // Admitted returns the same clients that ask before they create an object.

@@ -1,12 +1,14 @@
 package kcp_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
@@ -50,6 +52,25 @@ func TestWithToken_sendsNoOtherCredential(t *testing.T) {
 		require.NotContains(t, fmt.Sprintf("%v %+v", c, c), "alice-token")
 	}
 	require.Equal(t, []string{"[Bearer alice-token]", "[Bearer bob-token]", "[]", "[Bearer admin-token]"}, sent())
+}
+
+// The intents of ends depend on it: no client that is made of another one writes unannounced.
+func TestClients_announceTheWritesOfEachCaller(t *testing.T) {
+	t.Parallel()
+	url, _ := recorded(t, func(*http.Request) string { return "" })
+	announced := 0
+	clients, err := kcp.NewClients(&rest.Config{Host: url}, prometheus.NewRegistry())
+	require.NoError(t, err)
+	t.Cleanup(clients.Close)
+	admin := clients.Announcing(func(context.Context) { announced++ })
+	right := func() (time.Time, error) { return time.Time{}, nil }
+	writers := admin.FailFast().Admitted(func() error { return nil }).Fenced(right)
+	anonymous, err := writers.Anonymous()
+	require.NoError(t, err)
+	for i, c := range []*kcp.Clients{admin, writers, anonymous.WithToken("alice-token")} {
+		require.Error(t, c.Namespaces("one").Delete(t.Context(), "x", metav1.DeleteOptions{}))
+		require.Equal(t, i+1, announced)
+	}
 }
 
 func TestClients_sendNothingToAClusterWithoutAName(t *testing.T) {

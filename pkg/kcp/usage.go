@@ -12,8 +12,16 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// definitions and bindings are the resources that say which others a logical cluster has.
+const (
+	definitions = "apiextensions.k8s.io/customresourcedefinitions"
+	bindings    = "apis.kcp.io/apibindings"
 )
 
 const (
@@ -31,15 +39,19 @@ type Usage struct {
 	// Unread are the resources that kcp lists in discovery and cannot read, such as those of an APIExport
 	// that is gone. An entry that ends in a slash is a group without discovery.
 	Unread []string
+	// Owned are the resources of the logical cluster's own definitions that kcp has accepted, and Bound those of its
+	// APIBindings and those that are in discovery alone. kcp may list them or not: it stores their objects nevertheless.
+	Owned, Bound []string
 
-	skip func(resource string, object []byte) bool
+	skip         func(resource string, object []byte) bool
+	owned, bound map[string]bool
 }
 
 // Usage reads all objects of a logical cluster page by page. A resource that kcp refuses to read is in
-// Unread, because a tenant can have one. Where kcp does not answer, the whole is an error. Objects for which
-// skip is true do not count; it gets "group/resource" and the object as JSON.
+// Unread, because a tenant can have one. Where kcp does not answer, or does not say which resources there are, the whole
+// is an error. Objects for which skip is true do not count; it gets "group/resource" and the object as JSON.
 func (c *Clients) Usage(ctx context.Context, cluster string, skip func(resource string, object []byte) bool) (Usage, error) {
-	u := Usage{ByResource: map[string]Stored{}, skip: skip}
+	u := Usage{ByResource: map[string]Stored{}, skip: skip, owned: map[string]bool{}, bound: map[string]bool{}}
 	if err := c.countGroup(ctx, cluster, "", []string{"/api/v1"}, &u); err != nil {
 		return Usage{}, err
 	}
@@ -57,14 +69,60 @@ func (c *Clients) Usage(ctx context.Context, cluster string, skip func(resource 
 			return Usage{}, err
 		}
 	}
-	u.skip = nil
+	u.Owned, u.Bound = slices.Sorted(maps.Keys(u.owned)), slices.Sorted(maps.Keys(u.bound))
+	u.skip, u.owned, u.bound = nil, nil, nil
 	return u, nil
 }
 
+// note takes from an object which resources there are. Of one that cannot be parsed nothing is taken: kcp has validated
+// all of them.
+func (u *Usage) note(resource string, object []byte) {
+	switch resource {
+	case definitions:
+		var d struct {
+			Spec struct {
+				Group string `json:"group"`
+				Names struct {
+					Plural string `json:"plural"`
+				} `json:"names"`
+			} `json:"spec"`
+			Status struct {
+				Conditions []metav1.Condition `json:"conditions"`
+			} `json:"status"`
+		}
+		// One that was never established has no objects.
+		if json.Unmarshal(object, &d) == nil && meta.IsStatusConditionTrue(d.Status.Conditions, "Established") {
+			u.owned[d.Spec.Group+"/"+d.Spec.Names.Plural] = true
+		}
+	case bindings:
+		var b struct {
+			Status struct {
+				BoundResources []struct {
+					Group    string `json:"group"`
+					Resource string `json:"resource"`
+				} `json:"boundResources"`
+			} `json:"status"`
+		}
+		if json.Unmarshal(object, &b) == nil {
+			for _, r := range b.Status.BoundResources {
+				u.bound[r.Group+"/"+r.Resource] = true
+			}
+		}
+	}
+}
+
+// tells reports whether a resource, or one of a group without discovery, says which others there are.
+func tells(unread string) bool {
+	return slices.ContainsFunc([]string{definitions, bindings}, func(resource string) bool {
+		return unread == resource || strings.HasSuffix(unread, "/") && strings.HasPrefix(resource, unread)
+	})
+}
+
 // countGroup counts each resource of a group in the first version in which it can be read. The paths of
-// the versions may repeat.
+// the versions may repeat. A version in which kcp does not find a resource says nothing of what is stored.
 func (c *Clients) countGroup(ctx context.Context, cluster, group string, bases []string, u *Usage) error {
 	asked, unread := map[string]bool{}, map[string]bool{}
+	var refusal error
 	for _, base := range bases {
 		if asked[base] {
 			continue
@@ -72,7 +130,7 @@ func (c *Clients) countGroup(ctx context.Context, cluster, group string, bases [
 		asked[base] = true
 		var version metav1.APIResourceList
 		if _, err := c.read(ctx, cluster, base, decodeInto(&version)); refused(err) {
-			unread[group+"/"] = true
+			unread[group+"/"], refusal = true, err
 			continue
 		} else if err != nil {
 			return err
@@ -80,23 +138,34 @@ func (c *Clients) countGroup(ctx context.Context, cluster, group string, bases [
 		for _, r := range version.APIResources {
 			name := group + "/" + r.Name
 			_, counted := u.ByResource[name]
-			// What cannot be created is not stored for the tenant.
-			if counted || !slices.Contains(r.Verbs, "list") || !slices.Contains(r.Verbs, "create") {
+			// What can be neither created nor deleted is not stored for the tenant. Objects of a definition that is being
+			// deleted cannot be created any more, and stay for as long as they have finalizers.
+			kept := slices.ContainsFunc(r.Verbs, func(verb string) bool { return verb == "create" || verb == "delete" })
+			if counted || !kept || !slices.Contains(r.Verbs, "list") {
 				continue
 			}
-			stored, err := c.countResource(ctx, cluster, base+"/"+r.Name, func(object []byte) bool { return u.skip(name, object) })
+			stored, found, err := c.countResource(ctx, cluster, base+"/"+r.Name, func(object []byte) bool {
+				u.note(name, object)
+				return u.skip(name, object)
+			})
 			switch {
 			case refused(err):
-				unread[name] = true
+				unread[name], refusal = true, err
 			case err != nil:
 				return err
+			case !found:
+				u.bound[name] = true
 			default:
 				u.ByResource[name] = stored
 				delete(unread, name)
 			}
 		}
 	}
-	u.Unread = append(u.Unread, slices.Sorted(maps.Keys(unread))...)
+	all := slices.Sorted(maps.Keys(unread))
+	if slices.ContainsFunc(all, tells) {
+		return refusal
+	}
+	u.Unread = append(u.Unread, all...)
 	return nil
 }
 
@@ -104,7 +173,10 @@ func decodeInto(to any) func(io.Reader) error {
 	return func(r io.Reader) error { return json.NewDecoder(r).Decode(to) }
 }
 
-func (c *Clients) countResource(ctx context.Context, cluster, path string, skip func([]byte) bool) (s Stored, err error) {
+// countResource counts the objects of a list. found is false if kcp does not find the resource.
+func (c *Clients) countResource(
+	ctx context.Context, cluster, path string, skip func([]byte) bool,
+) (s Stored, found bool, err error) {
 	limit, next := int64(firstPage), ""
 	for {
 		query := url.Values{"limit": {strconv.FormatInt(limit, 10)}}
@@ -113,12 +185,12 @@ func (c *Clients) countResource(ctx context.Context, cluster, path string, skip 
 		}
 		page := page{skip: skip}
 		found, err := c.read(ctx, cluster, path+"?"+query.Encode(), page.decode)
-		if err != nil {
-			return Stored{}, err
+		if err != nil || !found {
+			return Stored{}, false, err
 		}
 		s.Objects, s.Bytes, next = s.Objects+page.objects, s.Bytes+page.bytes, page.next
-		if !found || next == "" {
-			return s, nil
+		if next == "" {
+			return s, true, nil
 		}
 		limit = min(max(pageBytes/cmp.Or(s.Bytes/max(s.Objects, 1), 1), firstPage), maxPage)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -72,9 +73,9 @@ func TestUsage_countsAllPagesOnce(t *testing.T) {
 		u, err := clients.Usage(t.Context(), "c", skipNone)
 		require.NoError(t, err)
 		require.Equal(t, unread, u.Unread, "%d: what cannot be read does not count as nothing", code)
+		require.Equal(t, unread == nil, slices.Contains(u.Bound, "/configmaps"), "what kcp does not find exists, or was removed a moment ago")
 		require.Equal(t, bindings, u.ByResource["apis.kcp.io/apibindings"])
-		_, counted := u.ByResource["/configmaps"]
-		require.Equal(t, unread == nil, counted)
+		require.NotContains(t, u.ByResource, "/configmaps")
 	}
 	fails.Store(http.StatusTooManyRequests)
 	_, err = clients.Usage(t.Context(), "c", skipNone)
@@ -116,4 +117,58 @@ func TestUsage_readsAnotherVersion(t *testing.T) {
 	u, err = clients.Usage(t.Context(), "c", skipNone)
 	require.NoError(t, err)
 	require.Empty(t, u.Unread)
+}
+
+// A definition that serves no version, or whose objects have finalizers when it is deleted, and a provider that takes its
+// API away, hide objects from discovery.
+func TestUsage_namesWhatIsHiddenFromDiscovery(t *testing.T) {
+	t.Parallel()
+	var fails atomic.Bool
+	const (
+		definition = `{"spec":{"group":"g","names":{"plural":"%s"}},"status":{"conditions":[{"type":"Established","status":"%s"}]}}`
+		binding    = `{"items":[{"status":{"boundResources":[{"group":"p","resource":"dead"}]}},{}]}`
+	)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch path := strings.TrimPrefix(r.URL.Path, "/clusters/c"); path {
+		case "/api/v1":
+			fmt.Fprint(w, `{"resources":[]}`)
+		case "/apis":
+			fmt.Fprint(w, `{"groups":[`)
+			for _, group := range []string{"apiextensions.k8s.io", "apis.kcp.io"} {
+				fmt.Fprintf(w, `{"name":"%s","versions":[{"groupVersion":"%[1]s/v1"}],"preferredVersion":{"groupVersion":"%[1]s/v1"}},`, group)
+			}
+			fmt.Fprint(w, `{"name":"g","versions":[{"groupVersion":"g/v1"}],"preferredVersion":{"groupVersion":"g/v1"}}]}`)
+		case "/apis/g/v1":
+			fmt.Fprint(w, `{"resources":[{"name":"ending","verbs":["delete","deletecollection","get","list","watch"]}]}`)
+		case "/apis/g/v1/ending":
+			fmt.Fprint(w, `{"items":[{}]}`)
+		case "/apis/apiextensions.k8s.io/v1":
+			fmt.Fprintf(w, servedAs, "customresourcedefinitions")
+		case "/apis/apis.kcp.io/v1":
+			fmt.Fprintf(w, servedAs, "apibindings")
+		case "/apis/apiextensions.k8s.io/v1/customresourcedefinitions":
+			if fails.Load() {
+				w.WriteHeader(http.StatusInternalServerError)
+				return
+			}
+			fmt.Fprintf(w, `{"items":[`+definition+`,`+definition+`,`+definition+`]}`, "unserved", "True", "new", "False", "ending", "True")
+		case "/apis/apis.kcp.io/v1/apibindings":
+			fmt.Fprint(w, binding)
+		default:
+			t.Errorf("%s is not asked for", r.URL)
+		}
+	}))
+	defer server.Close()
+	clients, err := kcp.NewClients(&rest.Config{Host: server.URL}, prometheus.NewRegistry())
+	require.NoError(t, err)
+	u, err := clients.Usage(t.Context(), "c", skipNone)
+	require.NoError(t, err)
+	require.Equal(t, []string{"g/ending", "g/unserved"}, u.Owned)
+	require.Equal(t, []string{"p/dead"}, u.Bound)
+	require.Empty(t, u.Unread)
+	require.Equal(t, kcp.Stored{Objects: 1, Bytes: 2}, u.ByResource["g/ending"])
+	require.NotContains(t, u.ByResource, "g/unserved")
+	fails.Store(true)
+	_, err = clients.Usage(t.Context(), "c", skipNone)
+	require.ErrorContains(t, err, "customresourcedefinitions", "nobody knows what else there is")
 }

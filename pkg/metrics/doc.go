@@ -113,6 +113,8 @@
 //   - kedge_audit_lost_total: audit events that could not be written.
 //   - kedge_audit_counted_writes_total: proxied writes above --audit-org-writes, and requests of one person or
 //     bot that changed nothing above a tenth of it, of which the audit log has the number only.
+//   - kedge_audit_refused_changes_total: changes above the share that their person, bot or organization has of the
+//     audit log: refused, or ends that are recorded only if they end something.
 //   - kedge_records_lag_seconds: age in seconds of the oldest audit event of this replica that --database
 //     does not have; 0 if it has all. It is absent without a database, as are the next three.
 //   - kedge_records_stored_total: audit events of this replica that the database has stored.
@@ -143,7 +145,8 @@
 //     everything.
 //   - kedge_storage_tenant_refused_total{limit}: requests refused because a tenant has reached a limit
 //     of storage. limit is workspace_objects, workspace_bytes, workspace_definitions,
-//     workspace_bindings, workspace_roles or org_bytes.
+//     workspace_bindings, workspace_roles, org_bytes, or workspace_unread for one whose definition hides
+//     what it stores.
 //   - kedge_storage_measure_seconds: time of a measurement of what a Workspace stores.
 //   - kedge_storage_incomplete_workspaces: Workspaces whose last measurement could not read everything
 //     that they store. What could not be read keeps its last count.

@@ -111,7 +111,7 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) (err error) {
 	defer closeAudit()
 	h.audit, h.purges.audit = changes, changes
 	h.budget = audit.NewBudget(h.config.AuditLog.OrgWrites, h.config.Clock, changes)
-	if err := h.registry.Register(h.budget.Counted()); err != nil {
+	if err := errors.Join(h.registry.Register(h.budget.Counted()), h.registry.Register(h.budget.Refused())); err != nil {
 		return err
 	}
 	defer h.recordHeads(ctx)

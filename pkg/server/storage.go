@@ -17,12 +17,15 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
+// definitions is the resource of CustomResourceDefinitions.
+const definitions = "apiextensions.k8s.io/customresourcedefinitions"
+
 // limitedUse returns what objects of a resource, as "group/resource", count as beside objects. kcp holds a
 // CustomResourceDefinition or an APIBinding for as long as it exists, and each replica of the hub holds Roles,
 // ClusterRoles and Namespaces.
 func limitedUse(resource string, objects int64) meter.Use {
 	switch resource {
-	case "apiextensions.k8s.io/customresourcedefinitions":
+	case definitions:
 		return meter.Use{Definitions: objects}
 	case "apis.kcp.io/apibindings":
 		return meter.Use{Bindings: objects}
@@ -71,7 +74,7 @@ func meteredOf(w tenancy.Workspace) meter.Workspace {
 }
 
 func readingOf(u kcp.Usage, err error) (meter.Reading, error) {
-	r := meter.Reading{ByResource: make(map[string]meter.Use, len(u.ByResource)), Unread: u.Unread}
+	r := meter.Reading{ByResource: make(map[string]meter.Use, len(u.ByResource)), Unread: u.Unread, Owned: u.Owned, Bound: u.Bound}
 	for resource, stored := range u.ByResource {
 		use := limitedUse(resource, stored.Objects)
 		use.Objects, use.Bytes = stored.Objects, stored.Bytes
@@ -82,9 +85,10 @@ func readingOf(u kcp.Usage, err error) (meter.Reading, error) {
 
 // grow counts what a proxied request may add to a Workspace. Its error refuses growth.
 func (a *assembly) grow(ctx context.Context, e tenancy.Entry, g proxy.Growth) (settle func(proxy.Outcome), err error) {
-	more := meter.Growth{Update: g.Update}
+	more := meter.Growth{Update: g.Update, Resource: g.Group + "/" + g.Resource}
+	more.Mends = !g.Created && more.Resource == definitions
 	if g.Created {
-		more.Use = limitedUse(g.Group+"/"+g.Resource, 1)
+		more.Use = limitedUse(more.Resource, 1)
 		more.Objects = 1
 	}
 	more.Bytes = g.Bytes

@@ -149,7 +149,7 @@ func (a *assembly) connect(below context.Context) (err error) {
 	if a.clients, err = kcp.NewClients(a.admin, h.registry); err != nil {
 		return err
 	}
-	a.clients = a.clients.Traced(h.tracer.Calls)
+	a.clients = a.clients.Traced(h.tracer.Calls).Announcing(httpmw.BeforeWrite)
 	a.running.Go(func() { h.checks.Probe(below, a.clients) })
 	if h.config.Embedded {
 		for _, store := range []string{storage.DiskStore, storage.EtcdStore} {

@@ -150,3 +150,25 @@ func TestOthersWithSlug_readsTheOtherPlaces(t *testing.T) {
 	_, err = s.store().OthersWithSlug(t.Context(), own, false)
 	require.True(t, errs.Is(err, errs.Unavailable), "%v", err)
 }
+
+// A tenant whose entry waits for its finalizers deletes it for ever: each time kcp would be written to, and the audit log.
+func TestDeleteCatalogEntry_isAskedForOnce(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	e, _, err := s.store().CreateCatalogEntry(t.Context(), "org1", widgetsEntry(acmeUUID, "alice"))
+	require.NoError(t, err)
+	deletions := 0
+	s.lose = func(method string) bool {
+		if method == http.MethodDelete {
+			deletions++
+		}
+		return false
+	}
+	now := metav1.Now()
+	e.DeletionTimestamp = &now
+	require.NoError(t, s.store().DeleteCatalogEntry(t.Context(), e, nil))
+	require.Zero(t, deletions)
+	e.DeletionTimestamp = nil
+	require.NoError(t, s.store().DeleteCatalogEntry(t.Context(), e, nil))
+	require.Equal(t, 1, deletions)
+}

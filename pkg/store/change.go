@@ -237,10 +237,13 @@ func list[L any, P interface {
 }
 
 // remove deletes the object with the UID of held or, with a match, the version of the object that
-// match accepts.
+// match accepts. A deletion that waits for finalizers is for good, and is not asked for again.
 func remove[T kcp.Object](ctx context.Context, client *kcp.Client[T], held T, match Match, what string) error {
 	uid := held.GetUID()
 	only := metav1.Preconditions{UID: &uid}
+	if match == nil && !held.GetDeletionTimestamp().IsZero() {
+		return nil
+	}
 	for lost := false; ; {
 		if match != nil {
 			now, err := read(ctx, client, held.GetName(), what)
@@ -251,7 +254,7 @@ func remove[T kcp.Object](ctx context.Context, client *kcp.Client[T], held T, ma
 				return err
 			}
 			uid, version := now.GetUID(), now.GetResourceVersion()
-			if err := match(version); err != nil {
+			if err := match(version); err != nil || !now.GetDeletionTimestamp().IsZero() {
 				return err
 			}
 			only = metav1.Preconditions{UID: &uid, ResourceVersion: &version}

@@ -7,8 +7,10 @@ import (
 	"slices"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/pkg/api/login"
 	"github.com/faroshq/kedge-hub/pkg/audit"
@@ -85,4 +87,18 @@ func TestAudit_hasRefusedTokens(t *testing.T) {
 		{Stage: audit.StageOutcome, Action: "token authorization_code", Code: http.StatusBadRequest},
 		{Stage: audit.StageOutcome, Action: "token refresh_token", Code: http.StatusBadRequest, User: "alice", Session: "stolen"},
 	}, h.events)
+	require.Equal(t, 1, h.unchanged, "a restore needs the event of the one that ended its session alone")
+}
+
+// A person keeps a secret whose session has ended, and logs out with it for ever.
+func TestAudit_aSessionEndsOnce(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	require.Equal(t, http.StatusOK, h.browser(t).post("/auth/token", redemption(h.browser(t).authorized("alice"))).code)
+	secret := slices.Collect(maps.Keys(h.sessions.secrets))
+	h.events, h.sessions.endedAt = nil, &metav1.Time{Time: time.Unix(1_000, 0)}
+	for range 3 {
+		require.Equal(t, http.StatusOK, h.browser(t).post("/auth/revoke", url.Values{"token": secret}).code)
+	}
+	require.Empty(t, h.events)
 }

@@ -61,6 +61,8 @@ type hub struct {
 	events   []login.Event
 	// unaudited is the error of the audit log.
 	unaudited error
+	// unchanged is the number of events that change nothing.
+	unchanged int
 	metrics   *prometheus.Registry
 	keyring   *session.Keyring
 	kcp       error
@@ -136,7 +138,9 @@ func newHubThat(t testing.TB, idp login.Provider, tokens func(context.Context, s
 				if e.Facts != nil {
 					of.Session, of.Generation = e.Facts.Session, e.Facts.Generation
 				}
-				h.events = append(h.events, of)
+				if h.events = append(h.events, of); e.Unchanged {
+					h.unchanged++
+				}
 			}
 			return h.unaudited
 		},

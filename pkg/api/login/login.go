@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -111,6 +112,8 @@ func (e Event) event() audit.Event {
 		by.Kind = audit.ActorAnonymous
 	}
 	of := audit.Event{Stage: e.Stage, Actor: by, Action: e.Action, Code: e.Code}
+	// Who has a genuine secret that is not valid any more can present it without end.
+	of.Unchanged = e.Session == "" && e.Code >= http.StatusBadRequest && strings.HasPrefix(e.Action, "token ")
 	if e.Session != "" {
 		of.Facts = &audit.Facts{Session: e.Session, Generation: e.Generation}
 	}

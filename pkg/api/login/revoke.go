@@ -31,7 +31,8 @@ func (h *Handler) revoke(w http.ResponseWriter, r *http.Request, in params) erro
 func (h *Handler) end(r *http.Request, secret string) error {
 	held, known := h.SessionOf(secret)
 	var logout Event
-	if known {
+	// An end is for good: with a secret of before one could repeat its events without end.
+	if known = known && held.Spec.EndedAt == nil; known {
 		logout = Event{User: held.Spec.UserRef.Name, Action: "logout " + string(held.Spec.Client), Session: held.Name}
 		// A logout takes rights away, so it does not depend on the audit log.
 		_ = h.intend(r, logout)

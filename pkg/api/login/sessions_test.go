@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/auth/session"
 )
@@ -17,6 +19,8 @@ type sessions struct {
 	logins  []session.Login
 	codes   map[string]session.Login
 	secrets map[string]session.Login
+	// endedAt is when the caches have it that all ended.
+	endedAt *metav1.Time
 	cookies map[string]string
 	devices map[string]*device
 	// made are the secrets, cookies and codes, used ones too, and the logins that are good once.
@@ -121,6 +125,7 @@ func (s *sessions) sessionOf(secret string) (*v1alpha1.Session, bool) {
 	}
 	held := &v1alpha1.Session{}
 	held.Name, held.Spec.UserRef.Name, held.Spec.Client = sessionOf(user), user, client
+	held.Spec.EndedAt = s.endedAt
 	return held, user != ""
 }
 

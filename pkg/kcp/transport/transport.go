@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -35,6 +36,8 @@ type Options struct {
 	Right Right
 	// Admission, where it is not nil, is asked before every request that may create an object.
 	Admission Admission
+	// BeforeWrite, where it is not nil, is called with the context of every request that may write, before it is sent.
+	BeforeWrite func(context.Context)
 	// Fresh sends every request on a connection of its own. Behind a load balancer, another
 	// process of kcp can answer each of them.
 	Fresh bool
@@ -103,6 +106,8 @@ func (t *Transport) RoundTripper(o Options) (http.RoundTripper, error) {
 		// A leader's writes end with its right to write. It is asked below the credential,
 		// which may take time to get.
 		only(o.Right != nil, fence(o.Right)),
+		// What is to be written down before a write is.
+		only(o.BeforeWrite != nil, announce(o.BeforeWrite)),
 		// Tests kill the process before or after the n-th write. Programs without the build tag
 		// failpoints have no such layer.
 		t.failPoints,

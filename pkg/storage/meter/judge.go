@@ -1,7 +1,9 @@
 package meter
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -45,6 +47,13 @@ func (m *Meter) limits(c *counted, add Use) (limits []limit) {
 // judge returns the error for a request: an InsufficientStorage one at a limit, and an Unavailable one
 // for one that must wait for a measurement. m.mu is locked.
 func (m *Meter) judge(c *counted, g Growth) error {
+	if _, stale := c.stale(g.Resource); stale && g.Update {
+		// No measurement finds what it adds.
+		return errs.New(errs.InsufficientStorage, "the change must be weighed, because "+inWords(g.Resource)+" cannot be read")
+	}
+	if len(c.hidden) > 0 && !g.Mends && g.Use != (Use{}) {
+		return m.refuseHidden(c, g)
+	}
 	fresh, held := m.fresh(c), false
 	for _, l := range m.limits(c, g.Use) {
 		if l.add <= 0 {
@@ -52,10 +61,10 @@ func (m *Meter) judge(c *counted, g Growth) error {
 		}
 		if l.name == "workspace_bytes" && g.Update {
 			// The updates before this one may have added all that they sent, as this one may.
-			l.used += c.updated + c.updating
+			l.used += c.grown.updated + c.updating
 		}
 		if c.known && l.used+l.add > l.most {
-			return m.refuse(l, "this workspace", g)
+			return m.refuse(l, "this workspace", c, g)
 		}
 		held = held || !l.within(fresh)
 	}
@@ -66,7 +75,7 @@ func (m *Meter) judge(c *counted, g Growth) error {
 			l.used += org.updated
 		}
 		if c.known && l.used+l.add > l.most {
-			return m.refuse(l, "this organization", g)
+			return m.refuse(l, "this organization", c, g)
 		}
 		// Below that the others find in time what this replica adds to other Workspaces.
 		held = held || l.since > 0 && l.since+l.add > l.share() && l.used > l.most-l.most/4
@@ -89,13 +98,46 @@ type orgUse struct{ used, updated, since int64 }
 func (m *Meter) ofOrg(org string) (o orgUse) {
 	for c := range m.orgs[org] {
 		o.used += c.use().Bytes
-		o.updated += c.updated + c.updating
+		o.updated += c.grown.updated + c.updating
 		o.since += c.since().Bytes
 	}
 	return o
 }
 
-func (m *Meter) refuse(l limit, who string, g Growth) error {
+// refuseHidden returns the error for what is added to a Workspace that hides what it stores.
+func (m *Meter) refuseHidden(c *counted, g Growth) error {
+	if !g.Update {
+		m.refused.WithLabelValues("workspace_unread").Inc()
+	}
+	names := inWords(c.hidden...)
+	return errs.New(errs.InsufficientStorage,
+		"nothing is added to this workspace, because it is not known how much it stores: kcp cannot read "+names+" in any version. "+
+			"Have the definition serve a version that can be read, or delete it; the workspace is measured again within two minutes",
+		errs.Cause{Type: "QuotaExceeded", Message: "unread: " + names})
+}
+
+// named is the largest number of resources that a message names.
+const named = 3
+
+// inWords names resources as people know them.
+func inWords(resources ...string) string {
+	names := make([]string, 0, named+1)
+	for i, r := range resources {
+		if i == named {
+			names = append(names, fmt.Sprintf("%d more", len(resources)-named))
+			break
+		}
+		switch group, resource, _ := strings.Cut(r, "/"); resource {
+		case "":
+			names = append(names, "the group "+cmp.Or(group, "of the core"))
+		default:
+			names = append(names, strings.TrimSuffix(resource+"."+group, "."))
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+func (m *Meter) refuse(l limit, who string, c *counted, g Growth) error {
 	if !g.Update {
 		m.refused.WithLabelValues(l.name).Inc()
 	}
@@ -103,9 +145,13 @@ func (m *Meter) refuse(l limit, who string, g Growth) error {
 	if l.unit == "bytes" {
 		used, most = inMebibytes(l.used), inMebibytes(l.most)
 	}
+	unread := ""
+	if all := c.unread(); len(all) > 0 {
+		unread = ". Of " + inWords(all...) + ", which kcp cannot read, what was known last counts, and all that was sent since"
+	}
 	return errs.New(errs.InsufficientStorage,
-		fmt.Sprintf("%s stores %s of %s %s; delete what you do not need, or ask a platform admin. What is deleted counts as free within two minutes",
-			who, used, most, l.unit),
+		fmt.Sprintf("%s stores %s of %s %s; delete what you do not need, or ask a platform admin. What is deleted counts as free within two minutes%s",
+			who, used, most, l.unit, unread),
 		errs.Cause{Type: "QuotaExceeded", Message: fmt.Sprintf("%s: used: %s, limit: %s", l.unit, used, most)})
 }
 

@@ -2,6 +2,7 @@ package meter
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -125,7 +126,7 @@ func (m *Meter) measureNext(ctx context.Context) bool {
 		m.mu.Unlock()
 		return true
 	}
-	before, updated := c.grown, c.updated
+	before := maps.Clone(c.by)
 	m.mu.Unlock()
 
 	measuring, cancel := context.WithTimeout(ctx, measureTimeout)
@@ -136,43 +137,94 @@ func (m *Meter) measureNext(ctx context.Context) bool {
 	defer m.mu.Unlock()
 	c.took = m.config.Clock.Since(c.at)
 	m.duration.Observe(c.took.Seconds())
-	c.failed, c.incomplete = err != nil, err != nil || len(reading.Unread) > 0
+	c.failed = err != nil
 	close(c.ended)
 	c.ended = make(chan struct{})
 	if err != nil {
+		c.incomplete = true
 		log.From(ctx).Info("what a workspace stores could not be measured, so its last count stays", zap.String("workspace", c.UUID), zap.Error(err))
 		return true
 	}
+	// What was added meanwhile may have been read or not, so it counts.
+	c.take(reading, before)
+	c.known, c.measuredAt = true, c.at
 	if c.incomplete {
 		log.From(ctx).Info("a resource of a workspace could not be read, so its last count stays",
-			zap.String("workspace", c.UUID), zap.Strings("resources", reading.Unread))
+			zap.String("workspace", c.UUID), zap.Strings("resources", c.unread()))
 	}
-	// What was added meanwhile may have been read or not, so it counts.
-	c.take(reading)
-	c.known, c.measuredAt, c.grown, c.updated = true, c.at, c.grown.minus(before), c.updated-updated
 	return true
 }
 
-// take makes a reading the measurement. A resource that could not be read keeps its last count.
-func (c *counted) take(r Reading) {
-	unread := func(resource string) bool {
-		return slices.ContainsFunc(r.Unread, func(name string) bool {
+// take makes a reading the measurement. before is what had grown when it began: a resource that could not be read keeps
+// its last count and gets that, with all that updates have sent, so that nobody makes room by hiding what they add.
+func (c *counted) take(r Reading, before map[string]growth) {
+	was := c.of
+	c.of, c.measured, c.hidden = map[string]stored{}, Use{}, nil
+	owned := setOf(r.Owned)
+	for resource, use := range r.ByResource {
+		if use != (Use{}) || owned[resource] {
+			c.of[resource] = stored{Use: use, read: true}
+		}
+	}
+	for entry, s := range was {
+		_, read := r.ByResource[entry]
+		counts := s.Use != (Use{}) || owned[entry] || slices.Contains(r.Unread, entry)
+		if !read && counts && r.has(entry) {
+			s.stale = true
+			c.of[entry] = s
+		}
+	}
+	for _, entry := range slices.Concat(r.Unread, r.Owned) {
+		if s, ok := c.of[entry]; !ok {
+			c.of[entry] = stored{stale: true}
+		} else if s.stale && !s.read && owned[entry] {
+			// One that was made a moment ago is not in discovery yet.
+			c.hidden = append(c.hidden, entry)
+		}
+	}
+	for resource, g := range before {
+		c.grow(resource, g, -1)
+		if _, read := r.ByResource[resource]; read || !r.has(resource) {
+			continue
+		}
+		entry, ok := c.stale(resource)
+		if !ok {
+			entry = resource
+		}
+		s := c.of[entry]
+		g.Bytes += g.updated
+		s.Use, s.stale = s.plus(g.Use), true
+		c.of[entry] = s
+	}
+	for _, s := range c.of {
+		c.measured = c.measured.plus(s.Use)
+	}
+	c.incomplete = len(c.unread()) > 0
+}
+
+// has reports whether a resource that was not read exists, as far as the reading knows.
+func (r Reading) has(resource string) bool {
+	return slices.Contains(r.Owned, resource) || slices.Contains(r.Bound, resource) ||
+		slices.ContainsFunc(r.Unread, func(name string) bool {
 			return resource == name || strings.HasSuffix(name, "/") && strings.HasPrefix(resource, name)
 		})
-	}
-	of := map[string]Use{}
-	for resource, use := range c.of {
-		if unread(resource) {
-			of[resource] = use
+}
+
+// unread are the resources that the last measurement could not read.
+func (c *counted) unread() (all []string) {
+	for entry, s := range c.of {
+		if s.stale {
+			all = append(all, entry)
 		}
 	}
-	for resource, use := range r.ByResource {
-		if use != (Use{}) {
-			of[resource] = use
-		}
+	slices.Sort(all)
+	return all
+}
+
+func setOf(all []string) map[string]bool {
+	set := make(map[string]bool, len(all))
+	for _, one := range all {
+		set[one] = true
 	}
-	c.of, c.measured = of, Use{}
-	for _, use := range of {
-		c.measured = c.measured.plus(use)
-	}
+	return set
 }

@@ -3,6 +3,7 @@ package meter
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -59,6 +60,10 @@ type Limits struct {
 // Growth is what a request may add to a Workspace.
 type Growth struct {
 	Use
+	// Resource is the "group/resource" to which it is added.
+	Resource string
+	// Mends is true for a change of a definition, which can make its objects readable.
+	Mends bool
 	// Update is true for a request that may do no more than change an object. Bytes are the size of its
 	// body then, all of which the object may have had before.
 	Update bool
@@ -76,10 +81,11 @@ const (
 )
 
 // Reading is what a measurement finds, by resource. Unread are the resources that cannot be read at the
-// moment; one that ends in a slash stands for all that begin so.
+// moment; one that ends in a slash stands for all that begin so. Owned are those of the Workspace's own definitions, and
+// Bound those of others that exist, read or not.
 type Reading struct {
-	ByResource map[string]Use
-	Unread     []string
+	ByResource           map[string]Use
+	Unread, Owned, Bound []string
 }
 
 // Config is the configuration of a Meter.
@@ -112,33 +118,76 @@ type Meter struct {
 // counted is what is known of a Workspace.
 type counted struct {
 	Workspace
-	// measured is the last measurement, which began at measuredAt. known is false before the first. of has
-	// what is not empty of it, by resource.
+	// measured is the last measurement, which began at measuredAt. known is false before the first. of has it by
+	// resource: what is not empty, what is unread, and what the Workspace defines itself.
 	measured   Use
-	of         map[string]Use
+	of         map[string]stored
 	known      bool
 	measuredAt time.Time
+	// hidden are resources that the Workspace defines itself, and of which nobody knows what it stores.
+	hidden []string
 	// at is when the last attempt at a measurement began, and took is how long it took. failed is true if
 	// nothing was read, and incomplete if not everything was. ended is closed when the next attempt ends.
 	at                 time.Time
 	took               time.Duration
 	failed, incomplete bool
 	ended              chan struct{}
-	// grown was added since the last measurement began, and admitted is what requests without an answer
-	// may add. updated and updating are the bytes in the bodies of updates, in the same way.
-	grown, admitted   Use
-	updated, updating int64
+	// grown was added since the last measurement began, and by is the same by resource. admitted is what requests
+	// without an answer may add, and updating are the bytes in the bodies of updates without one.
+	grown    growth
+	by       map[string]growth
+	admitted Use
+	updating int64
 	// queued is true while it waits for a measurement, urgent if somebody needs that soon.
 	queued, urgent bool
 }
 
-func (c *counted) use() Use { return c.measured.plus(c.grown).plus(c.admitted) }
+// growth is what was added since a measurement began. updated are the bytes in the bodies of updates, an upper bound of
+// what they added.
+type growth struct {
+	Use
+	updated int64
+}
+
+// stored is what is known of a resource. stale is true if the last measurement could not read it, and read if any has:
+// else Use is what was added since this replica knows the Workspace, and what was before is not known.
+type stored struct {
+	Use
+	read, stale bool
+}
+
+func (c *counted) use() Use { return c.measured.plus(c.grown.Use).plus(c.admitted) }
 
 // since is the most that was added since the last measurement began.
 func (c *counted) since() Use {
 	u := c.grown.plus(c.admitted)
-	u.Bytes += c.updated + c.updating
+	u.Bytes += c.grown.updated + c.updating
 	return u
+}
+
+// grow adds to what a resource has grown, or takes it away if times is -1.
+func (c *counted) grow(resource string, g growth, times int64) {
+	add := func(to growth) growth {
+		if times < 0 {
+			return growth{to.minus(g.Use), to.updated - g.updated}
+		}
+		return growth{to.plus(g.Use), to.updated + g.updated}
+	}
+	c.grown = add(c.grown)
+	if c.by[resource] = add(c.by[resource]); c.by[resource] == (growth{}) {
+		delete(c.by, resource)
+	}
+}
+
+// stale returns the entry of a resource that the last measurement could not read. ok is false if it could.
+func (c *counted) stale(resource string) (entry string, ok bool) {
+	group, _, _ := strings.Cut(resource, "/")
+	for _, entry := range []string{resource, group + "/"} {
+		if c.of[entry].stale {
+			return entry, true
+		}
+	}
+	return "", false
 }
 
 // New returns a Meter. It registers kedge_storage_tenant_*.
@@ -244,13 +293,13 @@ func (m *Meter) settle(c *counted, g Growth, o Outcome) {
 	case o == Refused:
 		return
 	case g.Update && o == Changed:
-		c.updated += g.Bytes
+		c.grow(g.Resource, growth{updated: g.Bytes}, 1)
 		return
 	case g.Update && o == Unknown:
-		c.updated += g.Bytes
+		c.grow(g.Resource, growth{updated: g.Bytes}, 1)
 		g.Bytes = 0
 	}
-	c.grown = c.grown.plus(g.Use)
+	c.grow(g.Resource, growth{Use: g.Use}, 1)
 }
 
 // Read returns what a Workspace stores, and all Workspaces of its Organization together. ok is false
@@ -328,7 +377,7 @@ func (m *Meter) count(w Workspace) *counted {
 }
 
 func (m *Meter) add(w Workspace) *counted {
-	c := &counted{Workspace: w, ended: make(chan struct{})}
+	c := &counted{Workspace: w, by: map[string]growth{}, ended: make(chan struct{})}
 	m.of[w.Cluster] = c
 	if m.orgs[w.Org] == nil {
 		m.orgs[w.Org] = map[*counted]bool{}

@@ -28,6 +28,9 @@ type world struct {
 	// broken is what every Workspace stores of a resource that can be unread.
 	broken meter.Use
 	unread []string
+	// owned and bound are the resources of definitions and bindings. gone is true while kcp does not find that resource.
+	owned, bound []string
+	gone         bool
 }
 
 // scene is a meter of two Workspaces of one Organization and one of another.
@@ -60,8 +63,10 @@ func newReplica(t *testing.T, limits meter.Limits, w *world, c *clocktesting.Fak
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.measured = append(s.measured, cluster)
-			r := meter.Reading{ByResource: map[string]meter.Use{"/configmaps": s.stores[cluster]}, Unread: s.unread}
-			if len(s.unread) == 0 {
+			r := meter.Reading{
+				ByResource: map[string]meter.Use{"/configmaps": s.stores[cluster]}, Unread: s.unread, Owned: s.owned, Bound: s.bound,
+			}
+			if len(s.unread) == 0 && !s.gone {
 				r.ByResource["g/broken"] = s.broken
 			}
 			return r, s.fails
