@@ -32,6 +32,8 @@ type store struct {
 	behind func(*apitest.World)
 	// held are the Memberships in kcp.
 	held []v1alpha1.Membership
+	// asked is true if the last write of an Organization had a precondition, with which the store reads from kcp.
+	asked bool
 	// active is the condition of an Organization in kcp after its deletion was requested or withdrawn.
 	active bool
 }
@@ -60,6 +62,7 @@ func (s *store) ChangeUser(ctx context.Context, held *v1alpha1.User, match api.M
 }
 
 func (s *store) ChangeOrganization(ctx context.Context, held *v1alpha1.Organization, match api.Match, edit func(context.Context, *v1alpha1.Organization) error) (*v1alpha1.Organization, error) {
+	s.asked = match != nil
 	if s.failure != nil {
 		return nil, s.failure
 	}

@@ -25,8 +25,11 @@ func TestRescue_givesAnOrganizationAnAdminAgain(t *testing.T) {
 	refused := hub.Do(t, rescue, http.StatusConflict)
 	require.Equal(t, []string{"AdminReachable"}, framework.CausesOf(t, refused))
 	hub.Do(t, framework.Call{As: "alice", Method: http.MethodDelete, Path: "/api/users/me"}, http.StatusAccepted)
-	made := hub.Do(t, rescue, http.StatusCreated)
+	keyed := rescue
+	keyed.Header = http.Header{"Idempotency-Key": {"lost"}}
+	made := hub.Do(t, keyed, http.StatusCreated)
 	require.Equal(t, "admin", made.Text("role"))
+	require.Equal(t, "admin", hub.Do(t, keyed, http.StatusCreated).Text("role"), "the client has lost the first answer")
 	require.Equal(t, "admin", hub.Do(t, framework.InOrg("bob", http.MethodGet, org, "", nil), http.StatusOK).Text("role"))
 	out, errOut, err := hub.Kubectl(t, "bob", ws.Text("clusterID"), "auth", "can-i", "delete", "namespaces")
 	require.NoError(t, err, errOut)
