@@ -84,7 +84,7 @@ func TestExport_isWhatTheClientPrefers(t *testing.T) {
 	for _, parameter := range []string{"limit", "continue"} {
 		ask(b, apitest.Admin, "?"+parameter+"=1", "text/csv").RefusedField(t, "query:"+parameter)
 	}
-	for _, as := range []string{apitest.Member, apitest.WSAdmin, apitest.Foreigner} {
+	for _, as := range []string{apitest.WSMember, apitest.WSAdmin, apitest.Foreigner} {
 		ask(b, as, "", "text/csv").Refused(t, http.StatusForbidden)
 	}
 }

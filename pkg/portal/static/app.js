@@ -258,8 +258,11 @@ function tabsOf({ org, ws }) {
   // People who are in Workspaces only see nothing else of an Organization.
   if (orgOf(org)?.role === '') return [['Workspaces', base]];
   /** @type {Array<[string, string]>} */
-  const audited = orgOf(org)?.role === 'admin' ? [['Activity', `${base}/activity`], ['Access', `${base}/access`], ['Usage', `${base}/usage`]] : [];
-  return [['Workspaces', base], ['Members', `${base}/members`], ['Requests', `${base}/requests`], ['Catalog', `${base}/catalog`], ...audited, ['Settings', `${base}/settings`]];
+  const audited = orgOf(org)?.role === 'admin' ? [['Access', `${base}/access`], ['Usage', `${base}/usage`]] : [];
+  return [
+    ['Workspaces', base], ['Members', `${base}/members`], ['Requests', `${base}/requests`], ['Catalog', `${base}/catalog`],
+    ['Activity', `${base}/activity`], ...audited, ['Settings', `${base}/settings`],
+  ];
 }
 
 document.addEventListener('click', (e) => {

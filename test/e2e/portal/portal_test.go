@@ -211,6 +211,9 @@ func members(alice, bob *person) {
 	bob.looks("demoted")
 	bob.press("Reload the page")
 	bob.sees("Only admins can change")
+	bob.press("Activity")
+	bob.sees("You see when a platform admin made somebody admin of this organization")
+	bob.sees("Nothing of this kind happened")
 
 	alice.pressIn("bob", "Remove")
 	alice.press("Remove")

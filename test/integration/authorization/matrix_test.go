@@ -187,7 +187,7 @@ var matrixRows = []matrixRow{
 	{route: "POST /api/orgs/{org}/workspaces/{ws}/requests/{request}/withdraw", body: `{"note":"x"}`, manager: "404", gets: "401 403 403 403  403 403 403  404 404  403 404  401 401"},
 	{route: "POST /api/orgs/{org}/workspaces/{ws}/requests/{request}/revoke", body: `{"note":"x"}`, manager: "404", gets: "401 403 403 403  403 403 403  404 404  403 404  401 401"},
 
-	{route: "GET /api/orgs/{org}/audit", gets: "401 403 403 403  403 403 403  403 403  403 200  401 401", check: (*matrixScene).isAudited},
+	{route: "GET /api/orgs/{org}/audit", gets: "401 403 403 403  403 403 403  403 403  200 200  401 401", check: (*matrixScene).isAudited},
 	{route: "GET /api/orgs/{org}/workspaces/{ws}/audit", gets: "401 403 403 403  403 403 403  403 200  403 200  401 401", check: (*matrixScene).isAudited},
 	{route: "GET /api/admin/audit", auditor: "200", gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
 	{route: "GET /api/admin/access", query: "?org={org}", auditor: "200", gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
