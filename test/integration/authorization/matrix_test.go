@@ -206,6 +206,7 @@ var matrixRows = []matrixRow{
 	{route: "PATCH /api/orgs/{org}/workspaces/{ws}", body: `{"displayName":"work"}`, manager: "200", gets: "401 403 403 403  403 403 403  403 200  403 200  401 401", check: (*matrixScene).isWorkspace},
 	{route: "PATCH /api/orgs/{org}/workspaces/{ws}", about: "where members look around", at: "viewing", body: `{"displayName":"work"}`, manager: "200", gets: "401 403 403 403  403 403 403  403 200  403 200  401 401"},
 	{route: "PATCH /api/orgs/{org}/workspaces/{ws}", about: "its billing", body: `{"billing":{"costCenter":"4711"}}`, manager: "200", gets: "401 403 403 403  403 403 403  403 200  403 200  401 401"},
+	{route: "PATCH /api/orgs/{org}/workspaces/{ws}", about: "who may ask", body: `{"requests":"none"}`, manager: "200", gets: "401 403 403 403  403 403 403  403 200  403 200  401 401"},
 	{route: "DELETE /api/orgs/{org}/workspaces/{ws}", at: "ending a workspace", before: (*matrixScene).liveWorkspace, gets: "401 403 403 403  403 403 403  403 200  403 200  401 401"},
 	{route: "POST /api/orgs/{org}/workspaces/{ws}/undelete", at: "returning a workspace", before: (*matrixScene).deletedWorkspace, gets: "401 403 403 403  403 403 403  403 2xx  403 2xx  401 401"},
 	{route: "GET /api/orgs/{org}/workspaces/{ws}/kubeconfig", bots: "200 200", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
