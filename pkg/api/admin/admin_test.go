@@ -468,3 +468,13 @@ func TestDeletions_tellWhenTheyAreCarriedOut(t *testing.T) {
 	require.Equal(t, []string{"Gone"}, f.get(apitest.Operator, "deletions?q=gone").Items(t, "displayName"))
 	f.get(apitest.Operator, "deletions?limit=501").RefusedField(t, "query:limit")
 }
+
+func TestReject_hasAReceiptInItsAnswer(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	reject := apitest.Call{As: apitest.Operator, Method: http.MethodPatch, Path: "/api/admin/" + bobsPath, Body: `{"registration": "Rejected"}`}
+	require.NotContains(t, reject.Do(f.http).Object(t, http.StatusOK), "receipt", "nobody asked for it")
+	f = newFixture(t)
+	reject.Header = apitest.Prefer()
+	f.world.Receipted(t, reject.Do(f.http), 1)
+}
