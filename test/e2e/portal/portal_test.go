@@ -390,6 +390,7 @@ func settings(alice *person) {
 		p.open(org + "/settings")
 		p.sees("Cost center")
 	}
+	alice.sees("Apply billing to existing workspaces")
 	alice.looks("settings")
 	other.fills("Who may create workspaces", "admin")
 	other.fills("Billing labels", "team=search")
