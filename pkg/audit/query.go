@@ -65,7 +65,8 @@ func (q Query) Rescues() bool { return q.rescues }
 
 // Selects reports whether an event belongs to what the query is about and may be shown to those who ask.
 func (q Query) Selects(e Event) bool {
-	return (e.Org == q.org || q.org == "" && q.platform) && (!e.Outsider || q.platform) && (!q.rescues || e.Action == ActionRescue) &&
+	return (e.Org == q.org || q.org == "" && q.platform) && (!e.Outsider || q.platform) &&
+		(!q.rescues || e.Action == ActionRescue) &&
 		(q.workspace == "" || e.Workspace == q.workspace) && (q.Workspace == "" || e.Workspace == q.Workspace)
 }
 

@@ -25,7 +25,8 @@ const (
 )
 
 // DecideAccessRequest makes a decision about a request for rights.
-func (t Tenant) DecideAccessRequest(ctx context.Context, id, decision, note string, options ...Option) (*rest.AccessRequest, error) {
+func (t Tenant) DecideAccessRequest(ctx context.Context, id, decision, note string, options ...Option,
+) (*rest.AccessRequest, error) {
 	r := t.at(http.MethodPost, "/requests"+segment(id)+"/"+decision, rest.DecideAccessRequest{Note: note})
 	return do[rest.AccessRequest](ctx, t.c, r, options...)
 }
