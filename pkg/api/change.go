@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/keylock"
@@ -24,16 +25,17 @@ type Change[T any] struct {
 	Write func(ctx context.Context, match Match) (T, error)
 	// Refs are the objects that the change affects.
 	Refs func(T) []tenancy.Ref
-	// Ends is the caller whose right or credential ends if the intent reduces rights, as Streams names it. It is
+	// Ends are the callers whose right or credential ends if the intent reduces rights, as Streams names them. It is
 	// empty for changes that have no receipt.
-	Ends string
+	Ends []string
 	// Seen reports whether the caches show the change. It may replace what is answered.
 	Seen func(*T) bool
 	// Done, if not nil, is called before the answer.
 	Done func(T)
 	// View returns the body of the answer and the resource version of its object. If it is nil, the
-	// answer is 204.
-	View func(T) (body any, version string)
+	// answer is 204. Ended is View for what ends a right. The receipt is nil unless the client asks for it.
+	View  func(T) (body any, version string)
+	Ended func(T, *rest.Receipt) (body any, version string)
 	// Code is the code of the answer if it is not 200, and Late that of an answer that did not wait
 	// for the caches to the end.
 	Code, Late int
@@ -51,8 +53,8 @@ func (c Change[T]) Serve(w http.ResponseWriter, r *http.Request, d *Deps) error 
 	}
 	defer cancel()
 	var ending *Ending
-	if c.Ends != "" && c.Intent.Reduces {
-		ending = d.Follow(r, c.Ends)
+	if len(c.Ends) > 0 && c.Intent.Reduces {
+		ending = d.Follow(r, c.Ends...)
 		defer ending.Close()
 	}
 	made, err := c.Write(ctx, match)
@@ -68,11 +70,16 @@ func (c Change[T]) Serve(w http.ResponseWriter, r *http.Request, d *Deps) error 
 	if c.Done != nil {
 		c.Done(made)
 	}
-	if c.View == nil {
+	var body any
+	var version string
+	switch {
+	case c.Ended != nil:
+		body, version = c.Ended(made, ending.Receipt(w))
+	case c.View != nil:
+		body, version = c.View(made)
+	default:
 		return ending.Write(w, false)
 	}
-	ending.Receipt(w)
-	body, version := c.View(made)
 	httpapi.Tag(w, version)
 	return httpapi.Write(w, code, body)
 }

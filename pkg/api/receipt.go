@@ -18,17 +18,29 @@ type Streams interface {
 	CountCut(caller, org string) (taken func() int)
 }
 
-// Ending follows the end of a right of one caller for the receipt. The methods of nil do nothing.
+// Ending follows the end of a right of some callers for the receipt. The methods of nil do nothing.
 type Ending struct {
 	request *http.Request
 	clock   clock.PassiveClock
-	cut     func() int
+	cuts    []func() int
 	receipt rest.Receipt
 }
 
 // Follow begins to follow the end of a right, before it is written. The caller of Follow must call Close.
-func (d *Deps) Follow(r *http.Request, caller string) *Ending {
-	return &Ending{request: r, clock: d.Clock, cut: d.Streams.CountCut(caller, httpmw.OrgOf(r))}
+func (d *Deps) Follow(r *http.Request, callers ...string) *Ending {
+	e := &Ending{request: r, clock: d.Clock}
+	for _, caller := range callers {
+		e.cuts = append(e.cuts, d.Streams.CountCut(caller, httpmw.OrgOf(r)))
+	}
+	return e
+}
+
+// cut ends the count of streams, and returns it.
+func (e *Ending) cut() (streams int) {
+	for _, cut := range e.cuts {
+		streams += cut()
+	}
+	return streams
 }
 
 // HubRefuses says that the caches show the end.

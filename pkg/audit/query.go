@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Query selects events of one Organization, of one Workspace in it, or of the whole hub. Only OfOrg, OfWorkspace and
-// OfPlatform make one: the tenant is no filter that could be left out or replaced.
+// Query selects events of one Organization, of one Workspace in it, or of the whole hub. Only OfOrg, RescuesOf,
+// OfWorkspace and OfPlatform make one: the tenant is no filter that could be left out or replaced.
 type Query struct {
-	org, workspace string
-	platform       bool
+	org, workspace    string
+	platform, rescues bool
 
 	Filter
 	// Limit is the maximum number of events.
@@ -35,6 +35,13 @@ type Filter struct {
 // OfOrg returns the query for events of an Organization.
 func OfOrg(org string, f Filter) Query { return Query{org: org, Filter: f} }
 
+// ActionRescue is the action of events by which a platform admin makes somebody admin of an Organization.
+const ActionRescue = "POST /api/admin/orgs/{org}/admins"
+
+// RescuesOf returns the query for the events of an Organization with the action ActionRescue, which all its members are
+// shown.
+func RescuesOf(org string, f Filter) Query { return Query{org: org, rescues: true, Filter: f} }
+
 // OfWorkspace returns the query for events of a Workspace of an Organization.
 func OfWorkspace(org, workspace string, f Filter) Query {
 	return Query{org: org, workspace: workspace, Filter: f}
@@ -53,9 +60,13 @@ func (q Query) Tenant() (org, workspace string, ok bool) {
 // Outsiders reports whether the query selects events of actors without a role in their Organization.
 func (q Query) Outsiders() bool { return q.platform }
 
+// Rescues reports whether the query selects events with the action ActionRescue only.
+func (q Query) Rescues() bool { return q.rescues }
+
 // Selects reports whether an event belongs to what the query is about and may be shown to those who ask.
 func (q Query) Selects(e Event) bool {
 	return (e.Org == q.org || q.org == "" && q.platform) && (!e.Outsider || q.platform) &&
+		(!q.rescues || e.Action == ActionRescue) &&
 		(q.workspace == "" || e.Workspace == q.workspace) && (q.Workspace == "" || e.Workspace == q.Workspace)
 }
 

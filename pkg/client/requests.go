@@ -25,9 +25,10 @@ const (
 )
 
 // DecideAccessRequest makes a decision about a request for rights.
-func (t Tenant) DecideAccessRequest(ctx context.Context, id, decision, note string) (*rest.AccessRequest, error) {
+func (t Tenant) DecideAccessRequest(ctx context.Context, id, decision, note string, options ...Option,
+) (*rest.AccessRequest, error) {
 	r := t.at(http.MethodPost, "/requests"+segment(id)+"/"+decision, rest.DecideAccessRequest{Note: note})
-	return do[rest.AccessRequest](ctx, t.c, r)
+	return do[rest.AccessRequest](ctx, t.c, r, options...)
 }
 
 // Ask asks for rights in a workspace of the organization.

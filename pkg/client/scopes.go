@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/google/uuid"
+
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 )
 
@@ -315,9 +317,10 @@ func (a Admin) UndeleteOrg(ctx context.Context, uuid string) (*rest.AdminOrg, er
 	return do[rest.AdminOrg](ctx, a.c, Request{Method: http.MethodPost, Path: adminPath + "/orgs" + segment(uuid) + "/undelete"})
 }
 
-// AddAdmin makes a person admin of an organization without an admin who can act.
+// AddAdmin makes a person admin of an organization without an admin who can act. It is repeatable.
 func (a Admin) AddAdmin(ctx context.Context, org string, body rest.AdminAddAdminRequest) (*rest.Member, error) {
-	return do[rest.Member](ctx, a.c, Request{Method: http.MethodPost, Path: adminPath + "/orgs" + segment(org) + "/admins", Body: body})
+	r := Request{Method: http.MethodPost, Path: adminPath + "/orgs" + segment(org) + "/admins", Body: body}
+	return do[rest.Member](ctx, a.c, r, IdempotencyKey(uuid.NewString()))
 }
 
 // Deletions lists what is deleted and not purged yet.

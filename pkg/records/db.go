@@ -293,8 +293,9 @@ func (d *DB) whole(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, index := range []condition{tenantIndex, tenantActorIndex, tenantObjectIndex, tenantWorkspaceIndex} {
-		statement := d.query("SELECT 1 FROM " + d.from(conditions{index: index}) + " WHERE NOT outsider AND 1 = 0")
+	for _, index := range []condition{tenantIndex, tenantActorIndex, tenantObjectIndex, tenantWorkspaceIndex, rescueIndex} {
+		where := " WHERE NOT outsider AND " + string(onlyRescues) + " AND 1 = 0"
+		statement := d.query("SELECT 1 FROM " + d.from(conditions{index: index}) + where)
 		if _, err := d.writes.ExecContext(ctx, statement); err != nil {
 			return err
 		}

@@ -11,6 +11,39 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
+// A repetition changes nothing. What is a repetition depends on the key, and on what the first request has left.
+func TestDecideRescue_changesNothingForARepetition(t *testing.T) {
+	t.Parallel()
+	everybody := func(string) bool { return true }
+	r := tenancy.Rescue{User: "bob", By: "root", Key: "key", At: metav1.NewMicroTime(partsNow)}
+	o := &v1alpha1.Organization{}
+	changes, err := tenancy.DecideRescue(o, nil, r, everybody)
+	require.NoError(t, err)
+	require.Len(t, changes, 1)
+	o.Spec.MembershipChanges = changes
+	require.False(t, r.Repeats(o, nil), "it is written with its key")
+	o.Annotations = map[string]string{v1alpha1.RescueAnnotation: "key"}
+	require.True(t, r.Repeats(o, nil), "the change waits")
+	o.Spec.MembershipChanges = nil
+	require.False(t, r.Repeats(o, nil), "the person has left since")
+	admin := tenancy.NewMembership("bob", "", v1alpha1.RoleAdmin)
+	inWorkspace := tenancy.NewMembership("bob", "w", v1alpha1.RoleAdmin)
+	require.False(t, r.Repeats(o, []*v1alpha1.Membership{inWorkspace, tenancy.NewMembership("bob", "", v1alpha1.RoleMember)}), "demoted since")
+	held := []*v1alpha1.Membership{inWorkspace, admin}
+	require.True(t, r.Repeats(o, held))
+	changes, err = tenancy.DecideRescue(o, held, r, everybody)
+	require.NoError(t, err)
+	require.Empty(t, changes)
+	for _, key := range []string{"", "another"} {
+		other := r
+		other.Key = key
+		_, err = tenancy.DecideRescue(o, held, other, everybody)
+		require.True(t, errs.Is(err, errs.Conflict), key)
+	}
+	o.Spec.MembershipChanges = []v1alpha1.MembershipChange{{User: "bob", UID: admin.UID, Generation: admin.Generation}}
+	require.False(t, r.Repeats(o, held), "the person is being removed")
+}
+
 func TestDecideRescue_isForOrganizationsThatNobodyCanAdminister(t *testing.T) {
 	t.Parallel()
 	at := metav1.NewMicroTime(partsNow)

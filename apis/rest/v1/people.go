@@ -68,6 +68,8 @@ type UserDeletion struct {
 	DisplayName         string       `json:"displayName"`
 	DeletionRequestedAt *metav1.Time `json:"deletionRequestedAt,omitempty"`
 	PurgeAt             *metav1.Time `json:"purgeAt,omitempty"`
+	// Receipt is in the answer to a change that takes rights, for a client that prefers a representation.
+	Receipt *Receipt `json:"receipt,omitempty"`
 }
 
 // MembershipRow is one row of a person's index. It is about an organization if WorkspaceUUID is
@@ -115,6 +117,8 @@ type AdminUser struct {
 	CreatedAt           metav1.Time  `json:"createdAt"`
 	Phase               string       `json:"phase"`
 	DeletionRequestedAt *metav1.Time `json:"deletionRequestedAt,omitempty"`
+	// Receipt is in the answer to a change that takes rights, for a client that prefers a representation.
+	Receipt *Receipt `json:"receipt,omitempty"`
 }
 
 // AdminUpdateUserRequest changes a person. An OrgQuota of null or 0 restores the default. RejectionReason is for a

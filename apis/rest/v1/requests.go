@@ -50,6 +50,8 @@ type AccessRequest struct {
 	Note      string `json:"note,omitempty"`
 	// EndsAt is the end of what was approved.
 	EndsAt *metav1.Time `json:"endsAt,omitempty"`
+	// Receipt is in the answer to a change that takes rights, for a client that prefers a representation.
+	Receipt *Receipt `json:"receipt,omitempty"`
 }
 
 // RequestableWorkspace is a workspace in which every member of the organization may ask for rights.

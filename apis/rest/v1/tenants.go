@@ -216,6 +216,8 @@ type Bot struct {
 	NextTokenExpiresAt *metav1.Time `json:"nextTokenExpiresAt,omitempty"`
 	Phase              string       `json:"phase"`
 	Conditions         []Condition  `json:"conditions"`
+	// Receipt is in the answer to a change that takes rights, for a client that prefers a representation.
+	Receipt *Receipt `json:"receipt,omitempty"`
 }
 
 // CreateBotRequest makes a bot.

@@ -78,6 +78,9 @@ const (
 	// IdempotencyKeyLabel, on an Organization, a child Workspace, a Bot, a CatalogEntry or a
 	// Membership, is the hash of the Idempotency-Key of the request that created it.
 	IdempotencyKeyLabel = GroupName + "/idempotency-key"
+	// RescueAnnotation, on an Organization, names the request with an Idempotency-Key by which a platform admin
+	// last made a person its admin, so that a repetition is told from another request.
+	RescueAnnotation = GroupName + "/rescue"
 	// BotAccountLabel, with the value "true", is on the ServiceAccount of a Bot and on the
 	// Secrets and the binding that belong to it. Informers select by it.
 	BotAccountLabel = GroupName + "/kedge-sa"

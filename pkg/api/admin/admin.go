@@ -155,7 +155,7 @@ func (h *Handler) patchUser(w http.ResponseWriter, r *http.Request) error {
 			Reduces: v1alpha1.Registration(text) == v1alpha1.RegistrationRejected && in.OrgQuota == nil,
 			Facts:   audit.Facts{Registration: text, Reason: reason, Quota: quotaIn(in.OrgQuota)},
 		},
-		Ends: held.Name,
+		Ends: []string{held.Name},
 		Write: func(ctx context.Context, match api.Match) (*v1alpha1.User, error) {
 			return h.Store.ChangeUser(ctx, held, match, func(ctx context.Context, u *v1alpha1.User) error {
 				u.Spec.OrgQuota = ptr.Deref(limit, u.Spec.OrgQuota)
@@ -171,7 +171,11 @@ func (h *Handler) patchUser(w http.ResponseWriter, r *http.Request) error {
 			seen, ok := h.Views.ByName(held.Name)
 			return ok && seen.Generation >= (*u).Generation && (!given || h.Bound(held.Name))
 		},
-		View: func(u *v1alpha1.User) (any, string) { return h.userView(u), u.ResourceVersion },
+		Ended: func(u *v1alpha1.User, receipt *rest.Receipt) (any, string) {
+			v := h.userView(u)
+			v.Receipt = receipt
+			return v, u.ResourceVersion
+		},
 	}.Serve(w, r, &h.Deps)
 }
 

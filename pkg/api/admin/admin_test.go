@@ -32,6 +32,8 @@ type store struct {
 	behind func(*apitest.World)
 	// held are the Memberships in kcp.
 	held []v1alpha1.Membership
+	// asked is true if the last write of an Organization had a precondition, with which the store reads from kcp.
+	asked bool
 	// active is the condition of an Organization in kcp after its deletion was requested or withdrawn.
 	active bool
 }
@@ -60,6 +62,7 @@ func (s *store) ChangeUser(ctx context.Context, held *v1alpha1.User, match api.M
 }
 
 func (s *store) ChangeOrganization(ctx context.Context, held *v1alpha1.Organization, match api.Match, edit func(context.Context, *v1alpha1.Organization) error) (*v1alpha1.Organization, error) {
+	s.asked = match != nil
 	if s.failure != nil {
 		return nil, s.failure
 	}
@@ -464,4 +467,14 @@ func TestDeletions_tellWhenTheyAreCarriedOut(t *testing.T) {
 	]}`, answer.Body)
 	require.Equal(t, []string{"Gone"}, f.get(apitest.Operator, "deletions?q=gone").Items(t, "displayName"))
 	f.get(apitest.Operator, "deletions?limit=501").RefusedField(t, "query:limit")
+}
+
+func TestReject_hasAReceiptInItsAnswer(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	reject := apitest.Call{As: apitest.Operator, Method: http.MethodPatch, Path: "/api/admin/" + bobsPath, Body: `{"registration": "Rejected"}`}
+	require.NotContains(t, reject.Do(f.http).Object(t, http.StatusOK), "receipt", "nobody asked for it")
+	f = newFixture(t)
+	reject.Header = apitest.Prefer()
+	f.world.Receipted(t, reject.Do(f.http), 1)
 }

@@ -9,6 +9,7 @@ import (
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/idempotency"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/wire"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -38,16 +39,28 @@ func (h *Handler) addAdmin(w http.ResponseWriter, r *http.Request) error {
 	if _, ok := h.Views.ByName(name); !ok {
 		return errs.InvalidField("userRef.name", "there is no person of this name; find people with GET /api/admin/users?q=")
 	}
-	if err := tenancy.CheckMemberships(name, h.Views.Index(name)); err != nil {
-		return err
+	if _, member := h.Views.Membership(held.ClusterID, tenancy.MembershipName(name, "")); !member {
+		if err := tenancy.CheckMemberships(name, h.Views.Index(name)); err != nil {
+			return err
+		}
 	}
 	caller := httpmw.CallerOf(r)
 	rescue := tenancy.Rescue{User: name, By: caller.User.Name, At: tenancy.DecisionTime(h.Rights.Clock.Now())}
+	key, _, err := idempotency.Key(r)
+	if err != nil {
+		return err
+	}
+	var fresh api.Match
+	if key != "" {
+		rescue.Key = tenancy.KeyedUUID(string(caller.User.UID), held.UUID()+"/admins/"+name, key)
+		// The first request may have been answered by another replica: the repetition is judged by what kcp has.
+		fresh = func(string) error { return nil }
+	}
 	return api.Change[*v1alpha1.Membership]{
 		Intent: httpmw.Intent{Object: name, Facts: audit.Facts{Role: string(v1alpha1.RoleAdmin), Reason: in.Reason}},
 		Write: func(ctx context.Context, _ api.Match) (*v1alpha1.Membership, error) {
 			var made *v1alpha1.Membership
-			_, err := h.Store.ChangeOrganization(ctx, held.Organization, nil, func(ctx context.Context, o *v1alpha1.Organization) error {
+			_, err := h.Store.ChangeOrganization(ctx, held.Organization, fresh, func(ctx context.Context, o *v1alpha1.Organization) error {
 				if err := caller.Valid(); err != nil {
 					return err
 				}
@@ -56,6 +69,7 @@ func (h *Handler) addAdmin(w http.ResponseWriter, r *http.Request) error {
 					return err
 				}
 				o.Spec.MembershipChanges = changes
+				markRescue(o, rescue.Key)
 				made = tenancy.ChangedMembership(nil, changes[len(changes)-1])
 				made.CreationTimestamp = metav1.NewTime(rescue.At.Time).Rfc3339Copy()
 				return nil
@@ -81,6 +95,18 @@ func (h *Handler) addAdmin(w http.ResponseWriter, r *http.Request) error {
 		},
 		Code: http.StatusCreated, Late: http.StatusAccepted,
 	}.Serve(w, r, &h.Deps)
+}
+
+// markRescue writes the name of the request, which is empty without an Idempotency-Key.
+func markRescue(o *v1alpha1.Organization, key string) {
+	delete(o.Annotations, v1alpha1.RescueAnnotation)
+	if key == "" {
+		return
+	}
+	if o.Annotations == nil {
+		o.Annotations = map[string]string{}
+	}
+	o.Annotations[v1alpha1.RescueAnnotation] = key
 }
 
 func (h *Handler) decideRescue(ctx context.Context, o *v1alpha1.Organization, cluster string, r tenancy.Rescue) ([]v1alpha1.MembershipChange, error) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/query"
@@ -52,25 +53,38 @@ type asked struct {
 	stillMay func(*http.Request) error
 }
 
+// rule judges who may read.
+type rule func(*tenancy.Scope) error
+
+// ofOrg answers admins with all events, and the other members with those by which a platform admin made somebody admin.
 func (h *Handler) ofOrg(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
-	f, err := h.admit(r, scope)
+	may, events := mayRead, audit.OfOrg
+	refusal := may(scope)
+	if refusal != nil {
+		may, events = mayReadRescues, audit.RescuesOf
+	}
+	f, err := h.admit(r, scope, may)
 	if err != nil {
 		return err
 	}
-	return h.answer(w, r, asked{audit.OfOrg(scope.Org.UUID(), f), ofTenant(), h.stillAdmin})
+	if f.Workspace != "" && refusal != nil {
+		// An empty list would say that nothing happened there.
+		return refusal
+	}
+	return h.answer(w, r, asked{events(scope.Org.UUID(), f), ofTenant(), h.still(may)})
 }
 
 func (h *Handler) ofWorkspace(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
-	f, err := h.admit(r, scope)
+	f, err := h.admit(r, scope, mayRead)
 	if err != nil {
 		return err
 	}
 	if f.Workspace != "" {
 		return errs.InvalidField("query:workspace", "must not be given, because the path names the workspace")
 	}
-	return h.answer(w, r, asked{audit.OfWorkspace(scope.Org.UUID(), scope.Workspace.UUID, f), ofTenant(), h.stillAdmin})
+	return h.answer(w, r, asked{audit.OfWorkspace(scope.Org.UUID(), scope.Workspace.UUID, f), ofTenant(), h.still(mayRead)})
 }
 
 // ofPlatform answers auditors with the events of the whole hub.
@@ -92,8 +106,8 @@ func (h *Handler) ofPlatform(w http.ResponseWriter, r *http.Request) error {
 }
 
 // admit returns the filter of a request that may be answered.
-func (h *Handler) admit(r *http.Request, scope *tenancy.Scope) (audit.Filter, error) {
-	if err := mayRead(scope); err != nil {
+func (h *Handler) admit(r *http.Request, scope *tenancy.Scope, may rule) (audit.Filter, error) {
+	if err := may(scope); err != nil {
 		return audit.Filter{}, err
 	}
 	if h.Records == nil {
@@ -102,21 +116,31 @@ func (h *Handler) admit(r *http.Request, scope *tenancy.Scope) (audit.Filter, er
 	return filterOf(r)
 }
 
-// mayRead is the rule of the routes of tenants.
+// mayRead is the rule for all events of a tenant.
 func mayRead(scope *tenancy.Scope) error { return scope.RequireAdmin("read its audit log") }
 
-// stillAdmin judges again what mayRead has judged, for an answer that takes long.
-func (h *Handler) stillAdmin(r *http.Request) error {
-	if err := httpmw.CallerOf(r).Valid(); err != nil {
-		return err
+// mayReadRescues is the rule for what every member of an Organization sees. Guests in a Workspace are no members.
+func mayReadRescues(scope *tenancy.Scope) error {
+	if scope.OrgRole.AtLeast(v1alpha1.RoleViewer) {
+		return nil
 	}
-	scope := *httpmw.ScopeOf(r)
-	rows := h.Scopes.Tenants.Index(scope.User)
-	scope.OrgRole = tenancy.OrgRole(rows, scope.Org.UUID())
-	if scope.Workspace != nil {
-		scope.WorkspaceRole = tenancy.WorkspaceRole(rows, scope.Org.UUID(), scope.Workspace.UUID, scope.Org.Spec.DefaultAccess)
+	return mayRead(scope)
+}
+
+// still judges again what a rule has judged, for an answer that takes long.
+func (h *Handler) still(may rule) func(*http.Request) error {
+	return func(r *http.Request) error {
+		if err := httpmw.CallerOf(r).Valid(); err != nil {
+			return err
+		}
+		scope := *httpmw.ScopeOf(r)
+		rows := h.Scopes.Tenants.Index(scope.User)
+		scope.OrgRole = tenancy.OrgRole(rows, scope.Org.UUID())
+		if scope.Workspace != nil {
+			scope.WorkspaceRole = tenancy.WorkspaceRole(rows, scope.Org.UUID(), scope.Workspace.UUID, scope.Org.Spec.DefaultAccess)
+		}
+		return may(&scope)
 	}
-	return mayRead(&scope)
 }
 
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request, q asked) error {

@@ -163,7 +163,7 @@ func TestList_showsWhatAdminsMaySee(t *testing.T) {
 	} {
 		require.Equal(t, want, ask(b, apitest.Admin, query).Items(t, "id"), query)
 	}
-	for _, as := range []string{apitest.Member, apitest.WSAdmin, apitest.Operator, apitest.Foreigner} {
+	for _, as := range []string{apitest.WSAdmin, apitest.Operator, apitest.Foreigner} {
 		ask(b, as, "").Refused(t, http.StatusForbidden)
 	}
 	for _, as := range []string{apitest.Admin, apitest.WSAdmin} {
@@ -254,7 +254,8 @@ func TestList_isLimited(t *testing.T) {
 	}
 	ask(b, apitest.Admin, "").Refused(t, http.StatusTooManyRequests)
 	askInDev(b, apitest.Admin, "").Refused(t, http.StatusTooManyRequests)
-	ask(b, apitest.Member, "").Refused(t, http.StatusForbidden)
+	ask(b, apitest.WSAdmin, "").Refused(t, http.StatusForbidden)
+	require.Empty(t, ask(b, apitest.Member, "").Items(t, "id"))
 }
 
 func TestList_withoutADatabaseNamesTheFlag(t *testing.T) {
@@ -266,7 +267,7 @@ func TestList_withoutADatabaseNamesTheFlag(t *testing.T) {
 	for _, accept := range []string{"application/json", "text/csv"} {
 		require.Contains(t, ask(h, apitest.Admin, "", accept).Refused(t, http.StatusNotImplemented).Message, "--database")
 	}
-	ask(h, apitest.Member, "").Refused(t, http.StatusForbidden)
+	ask(h, apitest.WSAdmin, "").Refused(t, http.StatusForbidden)
 	askInDev(h, apitest.WSAdmin, "").Refused(t, http.StatusNotImplemented)
 }
 

@@ -14,6 +14,7 @@
 //   - CSV and NDJSON have all events. They are written page by page, and before each page the right to
 //     read is judged again.
 //   - An admin sees the events of people who have a role in the Organization, of its bots, of
-//     platform admins and of the hub. Network addresses, issuers and sessions are not shown, and neither
-//     are attempts of people who have no role in it. An auditor sees all of it.
+//     platform admins and of the hub. The other members see one action: that a platform admin made somebody
+//     admin of their Organization. The query selects it, with an index of its own. Network addresses, issuers and sessions
+//     are not shown, and neither are attempts of people who have no role in it. An auditor sees all of it.
 package audit

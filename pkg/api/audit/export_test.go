@@ -48,7 +48,7 @@ func TestExport_asCSVHasNoFormulas(t *testing.T) {
 	all[1][1], all[2][1] = "", ""
 	require.Equal(t, []string{"2", "", "intent", "'\tx", "hub", "", "", "", "", "", "", "", "", ""}, all[1])
 	require.Equal(t, []string{
-		"1", "", "outcome", "POST", "bot", "", "'@ci", "'-t", apitest.Dev, "'+c", `'=HYPERLINK("https://evil.example.com","a,b")` + "\n=1", "201",
+		"1", "", "outcome", "POST", "bot", "", "'@ci", "'-t", apitest.Dev, "'+c", `'=HYPERLINK("https://evil.example.com","a,b")` + "\n'=1", "201",
 		`{"slug":"=1,\"2"}`, `{"verb":"create"}`,
 	}, all[2])
 	require.Len(t, rows(t, ask(b, apitest.Admin, "?code=5xx", "text/csv")), 1)
@@ -84,7 +84,7 @@ func TestExport_isWhatTheClientPrefers(t *testing.T) {
 	for _, parameter := range []string{"limit", "continue"} {
 		ask(b, apitest.Admin, "?"+parameter+"=1", "text/csv").RefusedField(t, "query:"+parameter)
 	}
-	for _, as := range []string{apitest.Member, apitest.WSAdmin, apitest.Foreigner} {
+	for _, as := range []string{apitest.WSMember, apitest.WSAdmin, apitest.Foreigner} {
 		ask(b, as, "", "text/csv").Refused(t, http.StatusForbidden)
 	}
 }

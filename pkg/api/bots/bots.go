@@ -233,7 +233,7 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return api.Change[*v1alpha1.Bot]{
-		Intent: wanted.intent(b), Ends: tenancy.BotKey(b.Status.ServiceAccountUID),
+		Intent: wanted.intent(b), Ends: []string{tenancy.BotKey(b.Status.ServiceAccountUID)},
 		Write: func(ctx context.Context, match api.Match) (*v1alpha1.Bot, error) {
 			changed, err := h.change(ctx, r, scope, by, b, wanted, match)
 			return changed, missing(err)
@@ -248,7 +248,11 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 			return true
 		},
 		Done: h.Recheck,
-		View: func(b *v1alpha1.Bot) (any, string) { return h.viewOf(b), b.ResourceVersion },
+		Ended: func(b *v1alpha1.Bot, receipt *rest.Receipt) (any, string) {
+			v := h.viewOf(b)
+			v.Receipt = receipt
+			return v, b.ResourceVersion
+		},
 		Late: http.StatusAccepted,
 	}.Serve(w, r, &h.Deps)
 }
@@ -308,7 +312,7 @@ func (h *Handler) reduced(r *http.Request, scope *tenancy.Scope, action string, 
 		return nil, c, err
 	}
 	return b, api.Change[*v1alpha1.Bot]{
-		Intent: httpmw.Intent{Reduces: true, Facts: facts}, Ends: tenancy.BotKey(b.Status.ServiceAccountUID),
+		Intent: httpmw.Intent{Reduces: true, Facts: facts}, Ends: []string{tenancy.BotKey(b.Status.ServiceAccountUID)},
 		Refs: func(*v1alpha1.Bot) []tenancy.Ref { return refs(scope) },
 		// Open streams belong to the account from before the change.
 		Done: func(*v1alpha1.Bot) { h.Recheck(b) },

@@ -227,3 +227,14 @@ func TestBots_saySoWhenKCPIsDown(t *testing.T) {
 		w.do(c).Refused(t, http.StatusServiceUnavailable)
 	}
 }
+
+func TestPatch_ofALowerRoleHasAReceiptInItsAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	lower := apitest.Call{Method: http.MethodPatch, Path: at + "/" + ci, Body: `{"role": "viewer"}`}
+	require.NotContains(t, w.do(lower).Object(t, http.StatusOK), "receipt", "nobody asked for it")
+	w = newWorld(t)
+	tenants := apitest.NewWorld()
+	lower.As, lower.Org, lower.Workspace, lower.Header = apitest.WSAdmin, apitest.Acme, apitest.Dev, apitest.Prefer()
+	tenants.Receipted(t, lower.Do(w.handler(tenants)), 1)
+}

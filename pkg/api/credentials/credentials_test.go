@@ -53,7 +53,18 @@ func TestKubeconfig_hasANameOfItsOwn(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.world.PutWorkspace(apitest.Workspace(apitest.Acme, apitest.Nowhere, "Development!", "othercluster"))
-	require.Contains(t, f.kubeconfig(apitest.WSMember, apitest.Dev).Body, "current-context: Acme/Development-"+apitest.Dev[:8]+"\n")
+	distinct := "current-context: Acme/Development-" + apitest.Dev[:8] + "\n"
+	require.Contains(t, f.kubeconfig(apitest.Admin, apitest.Dev).Body, distinct)
+	f.world.Join(apitest.WSMember, apitest.Acme, apitest.Nowhere, v1alpha1.RoleViewer)
+	require.Contains(t, f.kubeconfig(apitest.WSMember, apitest.Dev).Body, distinct)
+}
+
+// Somebody who renames their own Workspace again and again must not learn what others are called.
+func TestKubeconfig_tellsNoNamesOfHiddenWorkspaces(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.world.PutWorkspace(apitest.Workspace(apitest.Acme, apitest.Nowhere, "Development!", "othercluster"))
+	require.Contains(t, f.kubeconfig(apitest.WSMember, apitest.Dev).Body, "current-context: Acme/Development\n")
 }
 
 func TestKubeconfig_isForPeopleWithARoleInTheWorkspace(t *testing.T) {

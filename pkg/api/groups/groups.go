@@ -185,7 +185,14 @@ func (h *Handler) remove(w http.ResponseWriter, r *http.Request) error {
 		return noSuchMapping()
 	}
 	seen := h.seen(scope)
+	var people []string
+	for _, m := range h.Groups.MembershipsIn(scope.Org.ClusterID) {
+		if gives(m, id) {
+			people = append(people, m.Spec.UserRef.Name)
+		}
+	}
 	return api.Change[*v1alpha1.Organization]{
+		Ends:   people,
 		Intent: httpmw.Intent{Reduces: true, Workspace: held.Workspace, Object: id, Facts: audit.Facts{Group: held.Group}},
 		Write: func(ctx context.Context, match api.Match) (*v1alpha1.Organization, error) {
 			return h.Store.ChangeOrganization(ctx, scope.Org.Organization, match, func(ctx context.Context, o *v1alpha1.Organization) error {

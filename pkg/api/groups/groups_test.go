@@ -175,3 +175,18 @@ func TestGroups_membersNeitherMapNorSeeThem(t *testing.T) {
 		w.call(as, http.MethodDelete, path+"/"+one, "").Refused(t, http.StatusForbidden)
 	}
 }
+
+// What ends for two people has one receipt.
+func TestRemove_hasAReceipt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, true)
+	w.call(apitest.Admin, http.MethodPost, path, dev).Object(t, http.StatusCreated)
+	for _, user := range []string{apitest.Member, apitest.WSMember} {
+		m := apitest.Membership(user, "", "")
+		m.Spec.Extra = []v1alpha1.MembershipExtra{{Source: tenancy.GroupSource(one), Role: v1alpha1.RoleMember}}
+		w.PutMembership(apitest.Acme, m)
+		w.Later(func(world *apitest.World) { world.Leave(user, apitest.Acme, "") })
+	}
+	a := apitest.Call{As: apitest.Admin, Method: http.MethodDelete, Path: path + "/" + one, Org: apitest.Acme, Header: apitest.Prefer()}.Do(w.http)
+	w.Receipted(t, a, 2)
+}

@@ -276,10 +276,10 @@ func (h *Handler) decide(w http.ResponseWriter, r *http.Request, state v1alpha1.
 		Workspace: at.Workspace.UUID, Object: held.Spec.UserRef.Name, Reduces: state != v1alpha1.RequestApproved,
 		Facts: audit.Facts{Request: held.Name, Reason: in.Note},
 	}
-	ends := ""
+	var ends []string
 	if intent.Reduces {
 		if intent.Facts.Sources = h.sourcesWithout(scope, held); intent.Facts.Sources != nil {
-			ends = held.Spec.UserRef.Name
+			ends = []string{held.Spec.UserRef.Name}
 		}
 	} else {
 		intent.Facts = factsOf(held.Name, held.Spec)
@@ -319,12 +319,14 @@ func (h *Handler) decide(w http.ResponseWriter, r *http.Request, state v1alpha1.
 		},
 		Seen: func(o **v1alpha1.Organization) bool { return h.carriedOut(scope, held, (*o).Generation) },
 		Done: func(*v1alpha1.Organization) { h.Count(string(state)) },
-		View: func(*v1alpha1.Organization) (any, string) {
+		Ended: func(_ *v1alpha1.Organization, receipt *rest.Receipt) (any, string) {
 			seen, ok := h.Requests.AccessRequest(scope.Org.ClusterID, held.Name)
 			if !ok {
 				seen = held
 			}
-			return h.viewOf(scope, seen), seen.ResourceVersion
+			v := h.viewOf(scope, seen)
+			v.Receipt = receipt
+			return v, seen.ResourceVersion
 		},
 	}.Serve(w, r, &h.Deps)
 }

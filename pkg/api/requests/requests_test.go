@@ -256,3 +256,18 @@ func TestHandler_writesIntents(t *testing.T) {
 		"withdraw": {Call: in(apitest.WSMember, "/"+one+"/withdraw", `{}`), Object: apitest.WSMember, Facts: `{"request":"` + one + `"}`, Reduces: true},
 	})
 }
+
+func TestRevoke_hasAReceiptInItsAnswer(t *testing.T) {
+	t.Parallel()
+	for decision, as := range map[string]string{"revoke": apitest.WSAdmin, "withdraw": apitest.WSMember} {
+		w := newWorld(t)
+		w.put(apitest.WSMember, v1alpha1.RequestAdmin)
+		w.call(apitest.Admin, http.MethodPost, inOrg+"/requests/"+one+"/approve", `{}`).Object(t, http.StatusOK)
+		a := apitest.Call{
+			As: as, Method: http.MethodPost, Path: inDev + "/requests/" + one + "/" + decision, Org: apitest.Acme, Workspace: apitest.Dev, Body: `{}`,
+			Header: apitest.Prefer(),
+		}.Do(w.http)
+		w.Receipted(t, a, 1)
+		require.Equal(t, "Ended", a.Object(t, http.StatusOK)["state"])
+	}
+}

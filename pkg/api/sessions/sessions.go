@@ -179,7 +179,7 @@ func (h *Handler) ended(owner string, facts audit.Facts, end func(context.Contex
 		Write:  func(ctx context.Context, match api.Match) (string, error) { return owner, end(ctx, match) },
 		Refs:   func(string) []tenancy.Ref { return []tenancy.Ref{tenancy.UserRef(owner)} },
 		Seen:   func(*string) bool { return seen() },
-		Ends:   owner,
+		Ends:   []string{owner},
 		Done:   h.Recheck,
 	}
 }

@@ -46,7 +46,7 @@ func (h *Handler) mark(w http.ResponseWriter, r *http.Request, code int, deleted
 		return err
 	}
 	return api.Change[*v1alpha1.User]{
-		Intent: httpmw.Intent{Reduces: deleted, SameSize: true, Object: target.Name}, Ends: target.Name,
+		Intent: httpmw.Intent{Reduces: deleted, SameSize: true, Object: target.Name}, Ends: []string{target.Name},
 		Write: func(ctx context.Context, match api.Match) (*v1alpha1.User, error) {
 			return h.Store.ChangeUser(ctx, target, match, func(ctx context.Context, u *v1alpha1.User) (err error) {
 				requested := u.Status.DeletionRequestedAt
@@ -63,10 +63,10 @@ func (h *Handler) mark(w http.ResponseWriter, r *http.Request, code int, deleted
 			seen, ok := h.Views.ByName(target.Name)
 			return !ok || (seen.Status.DeletionRequestedAt != nil) == deleted && h.Bound(target.Name)
 		},
-		View: func(marked *v1alpha1.User) (any, string) {
+		Ended: func(marked *v1alpha1.User, receipt *rest.Receipt) (any, string) {
 			return rest.UserDeletion{
 				Name: marked.Name, DisplayName: marked.Spec.DisplayName, DeletionRequestedAt: marked.Status.DeletionRequestedAt,
-				PurgeAt: tenancy.PurgeAt(marked.Status.DeletionRequestedAt, h.Deletion),
+				PurgeAt: tenancy.PurgeAt(marked.Status.DeletionRequestedAt, h.Deletion), Receipt: receipt,
 			}, marked.ResourceVersion
 		},
 		Code: code,

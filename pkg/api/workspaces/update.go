@@ -96,11 +96,6 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if e.requests != nil {
-		if by, err = by.Under(func(s tenancy.Scope) error { return s.RequireWorkspaceAdmin("say who may ask for rights in it") }); err != nil {
-			return err
-		}
-	}
 	if e.empty() && api.Unchanged(r) {
 		return h.get(w, r)
 	}

@@ -12,6 +12,7 @@ import * as access from './pages/access.js';
 import * as activity from './pages/activity.js';
 import * as admin from './pages/admin.js';
 import * as adminorgs from './pages/adminorgs.js';
+import * as adminperson from './pages/adminperson.js';
 import * as adminaccess from './pages/adminaccess.js';
 import * as adminbilling from './pages/adminbilling.js';
 import * as adminusage from './pages/adminusage.js';
@@ -64,6 +65,7 @@ const routes = [
   { pattern: /^\/ui\/me$/, params: [], page: me },
   { pattern: /^\/ui\/deleted$/, params: [], page: deleted },
   { pattern: /^\/ui\/admin$/, params: [], page: admin, tab: 'People', audit: true },
+  { pattern: /^\/ui\/admin\/people\/([^/]+)$/, params: ['name'], page: adminperson, tab: 'People', audit: true },
   { pattern: /^\/ui\/admin\/orgs$/, params: [], page: adminorgs, tab: 'Organizations', audit: true },
   { pattern: /^\/ui\/admin\/audit$/, params: [], page: activity, tab: 'Activity', audit: true },
   { pattern: /^\/ui\/admin\/usage$/, params: [], page: adminusage, tab: 'Usage', audit: true },
@@ -258,8 +260,11 @@ function tabsOf({ org, ws }) {
   // People who are in Workspaces only see nothing else of an Organization.
   if (orgOf(org)?.role === '') return [['Workspaces', base]];
   /** @type {Array<[string, string]>} */
-  const audited = orgOf(org)?.role === 'admin' ? [['Activity', `${base}/activity`], ['Access', `${base}/access`], ['Usage', `${base}/usage`]] : [];
-  return [['Workspaces', base], ['Members', `${base}/members`], ['Requests', `${base}/requests`], ['Catalog', `${base}/catalog`], ...audited, ['Settings', `${base}/settings`]];
+  const audited = orgOf(org)?.role === 'admin' ? [['Access', `${base}/access`], ['Usage', `${base}/usage`]] : [];
+  return [
+    ['Workspaces', base], ['Members', `${base}/members`], ['Requests', `${base}/requests`], ['Catalog', `${base}/catalog`],
+    ['Activity', `${base}/activity`], ...audited, ['Settings', `${base}/settings`],
+  ];
 }
 
 document.addEventListener('click', (e) => {

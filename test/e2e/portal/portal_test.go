@@ -211,6 +211,9 @@ func members(alice, bob *person) {
 	bob.looks("demoted")
 	bob.press("Reload the page")
 	bob.sees("Only admins can change")
+	bob.press("Activity")
+	bob.sees("You see when a platform admin made somebody admin of this organization")
+	bob.sees("Nothing of this kind happened")
 
 	alice.pressIn("bob", "Remove")
 	alice.press("Remove")
@@ -387,6 +390,7 @@ func settings(alice *person) {
 		p.open(org + "/settings")
 		p.sees("Cost center")
 	}
+	alice.sees("Apply billing to existing workspaces")
 	alice.looks("settings")
 	other.fills("Who may create workspaces", "admin")
 	other.fills("Billing labels", "team=search")

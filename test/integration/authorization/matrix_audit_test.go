@@ -242,5 +242,8 @@ func (s *matrixScene) isAudited(t *testing.T, a framework.Answer) {
 		e := item.(map[string]any)
 		require.Contains(t, ids, e["id"])
 		require.NotContains(t, e, "peer")
+		if s.position == asOrgMember || s.position == asOrgViewer {
+			require.Equal(t, audit.ActionRescue, e["action"], "what all members see")
+		}
 	}
 }

@@ -187,7 +187,7 @@ var matrixRows = []matrixRow{
 	{route: "POST /api/orgs/{org}/workspaces/{ws}/requests/{request}/withdraw", body: `{"note":"x"}`, manager: "404", gets: "401 403 403 403  403 403 403  404 404  403 404  401 401"},
 	{route: "POST /api/orgs/{org}/workspaces/{ws}/requests/{request}/revoke", body: `{"note":"x"}`, manager: "404", gets: "401 403 403 403  403 403 403  404 404  403 404  401 401"},
 
-	{route: "GET /api/orgs/{org}/audit", gets: "401 403 403 403  403 403 403  403 403  403 200  401 401", check: (*matrixScene).isAudited},
+	{route: "GET /api/orgs/{org}/audit", gets: "401 403 403 403  403 403 403  403 403  200 200  401 401", check: (*matrixScene).isAudited},
 	{route: "GET /api/orgs/{org}/workspaces/{ws}/audit", gets: "401 403 403 403  403 403 403  403 200  403 200  401 401", check: (*matrixScene).isAudited},
 	{route: "GET /api/admin/audit", auditor: "200", gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
 	{route: "GET /api/admin/access", query: "?org={org}", auditor: "200", gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
@@ -206,6 +206,7 @@ var matrixRows = []matrixRow{
 	{route: "PATCH /api/orgs/{org}/workspaces/{ws}", body: `{"displayName":"work"}`, manager: "200", gets: "401 403 403 403  403 403 403  403 200  403 200  401 401", check: (*matrixScene).isWorkspace},
 	{route: "PATCH /api/orgs/{org}/workspaces/{ws}", about: "where members look around", at: "viewing", body: `{"displayName":"work"}`, manager: "200", gets: "401 403 403 403  403 403 403  403 200  403 200  401 401"},
 	{route: "PATCH /api/orgs/{org}/workspaces/{ws}", about: "its billing", body: `{"billing":{"costCenter":"4711"}}`, manager: "200", gets: "401 403 403 403  403 403 403  403 200  403 200  401 401"},
+	{route: "PATCH /api/orgs/{org}/workspaces/{ws}", about: "who may ask", body: `{"requests":"none"}`, manager: "200", gets: "401 403 403 403  403 403 403  403 200  403 200  401 401"},
 	{route: "DELETE /api/orgs/{org}/workspaces/{ws}", at: "ending a workspace", before: (*matrixScene).liveWorkspace, gets: "401 403 403 403  403 403 403  403 200  403 200  401 401"},
 	{route: "POST /api/orgs/{org}/workspaces/{ws}/undelete", at: "returning a workspace", before: (*matrixScene).deletedWorkspace, gets: "401 403 403 403  403 403 403  403 2xx  403 2xx  401 401"},
 	{route: "GET /api/orgs/{org}/workspaces/{ws}/kubeconfig", bots: "200 200", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},

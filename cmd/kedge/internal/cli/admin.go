@@ -167,7 +167,10 @@ func (d *admin) registerCommand(name, registration string) *cobra.Command {
 		if reason != "" {
 			update.RejectionReason = rest.Set(reason)
 		}
-		return all.Update(ctx, name, update)
+		o, err := all.Update(ctx, name, update, client.Representation())
+		changed := *orNone(o)
+		d.receipt(changed.Receipt)
+		return changed, err
 	})
 }
 

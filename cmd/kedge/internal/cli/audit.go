@@ -63,7 +63,8 @@ func (a *app) auditCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "audit", Short: "List who changed what in the chosen organization",
 		Long: `List who changed what in the chosen organization, and who was refused, the newest
-first. For its admins, and with --workspace for those of the workspace. A change has two
+first. For its admins, and with --workspace for those of the workspace. The other members
+see that a platform admin made somebody admin of the organization. A change has two
 events: the intent with what was decided, and the outcome with the status of the answer.
 The events are those of all replicas of the hub.`,
 		Example: "  kedge audit\n  kedge audit --since 7d --actor bob\n  kedge audit --action members --code 4xx -o wide\n" +

@@ -100,8 +100,10 @@ func (b *bots) setRoleCommand() *cobra.Command {
 			return len(args) == 2 && role("").Set(args[1]) == nil
 		}),
 	}, botColumns, func(ctx context.Context, _ *session, all client.Bots, uuid string, args []string) (object, error) {
-		o, err := all.Update(ctx, uuid, rest.UpdateBotRequest{Role: rest.Set(rest.Role(args[1]))})
-		return *orNone(o), err
+		o, err := all.Update(ctx, uuid, rest.UpdateBotRequest{Role: rest.Set(rest.Role(args[1]))}, client.Representation())
+		changed := *orNone(o)
+		b.receipt(changed.Receipt)
+		return changed, err
 	})
 	cmd.ValidArgsFunction = inOrder(b.complete, completeRole(role("")))
 	return cmd

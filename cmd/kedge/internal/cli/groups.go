@@ -107,11 +107,13 @@ they have by hand, by request, or by another group.`,
 			if err != nil {
 				return err
 			}
-			if _, err := all.Delete(cmd.Context(), args[0]); err != nil {
+			receipt, err := all.End(cmd.Context(), args[0])
+			if err != nil {
 				return notFoundAdvice(err, "the mappings, run: kedge orgs groups")
 			}
-			_, err = fmt.Fprintf(a.Err, "Removed the mapping %s.\n", args[0])
-			return err
+			fmt.Fprintf(a.Err, "Removed the mapping %s.\n", args[0])
+			a.receipt(receipt)
+			return nil
 		},
 	}
 }

@@ -264,6 +264,10 @@ func TestReceiptsAreShown(t *testing.T) {
 		"sessions end " + sessionID:                     {"DELETE /api/users/me/sessions/" + sessionID, judged, hub},
 		"sessions end --all":                            {"DELETE /api/users/me/sessions", judged, hub},
 		"admin sessions end bob --all":                  {"DELETE /api/admin/users/bob/sessions", judged, hub},
+		"bots set-role " + botUUID + " viewer":          {"PATCH " + botPath, `{"uuid":"` + botUUID + `","receipt":` + judged + `}`, hub},
+		"admin reject bob":                              {"PATCH /api/admin/users/bob", `{"name":"bob","receipt":` + judged + `}`, hub},
+		"requests revoke " + botUUID:                    {"POST " + orgPath + "/requests/" + botUUID + "/revoke", `{"id":"x","receipt":` + judged + `}`, hub},
+		"orgs groups remove " + botUUID:                 {"DELETE " + orgPath + "/groups/" + botUUID, judged, hub},
 	} {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()

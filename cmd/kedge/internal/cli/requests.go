@@ -134,6 +134,7 @@ func (a *app) decideRequestCommand(decision, short, long, done string) *cobra.Co
 				return notFoundAdvice(err, "the requests, run: kedge requests")
 			}
 			fmt.Fprintf(a.Err, "%s the request %s.\n", done, args[0])
+			a.receipt(decided.Receipt)
 			return a.print(output, decided.Raw, requestColumns)
 		},
 	}
@@ -148,5 +149,5 @@ func (a *app) decideRequest(ctx context.Context, org, workspace, id, decision, n
 	if err != nil {
 		return nil, err
 	}
-	return in.DecideAccessRequest(ctx, id, decision, note)
+	return in.DecideAccessRequest(ctx, id, decision, note, client.Representation())
 }

@@ -21,15 +21,20 @@ type Views interface {
 }
 
 // Name returns the name of the context of a Workspace. kubectl merges kubeconfigs and keeps the first entry of each
-// name, so no other Workspace of the Organization, and none that the caller can enter, has the same one.
+// name, so no other Workspace that the caller can enter has the same one. Others do not count: the name would tell
+// whether they exist.
 func Name(v Views, scope *tenancy.Scope, ws tenancy.Workspace) string {
 	name := rest.ContextName(scope.Org.Spec.DisplayName, ws.DisplayName)
+	entries := v.Index(scope.User)
 	for _, other := range v.Workspaces(scope.Org.UUID()) {
-		if other.UUID != ws.UUID && rest.ContextName(scope.Org.Spec.DisplayName, other.DisplayName) == name {
+		if other.UUID == ws.UUID || tenancy.WorkspaceRole(entries, scope.Org.UUID(), other.UUID, scope.Org.Spec.DefaultAccess) == "" {
+			continue
+		}
+		if rest.ContextName(scope.Org.Spec.DisplayName, other.DisplayName) == name {
 			return rest.DistinctContextName(name, ws.UUID)
 		}
 	}
-	for _, e := range v.Index(scope.User) {
+	for _, e := range entries {
 		if e.WorkspaceUUID != "" && e.WorkspaceUUID != ws.UUID && rest.ContextName(e.OrgDisplayName, e.WorkspaceDisplayName) == name {
 			return rest.DistinctContextName(name, ws.UUID)
 		}

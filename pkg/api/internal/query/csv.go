@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"io"
 	"net/http"
+	"strings"
 )
 
 // TypeCSV is the media type of CSV in Accept headers, and ContentCSV that of an answer.
@@ -44,6 +45,36 @@ func WriteCSV[T any](w io.Writer, columns []Column[T], items []T) error {
 	}
 	rows.Flush()
 	return rows.Error()
+}
+
+// separators end a cell or a row for some spreadsheet. Many countries write decimals with a comma, and spreadsheets there
+// split CSV at semicolons: the quotes of a cell that does not begin with them then hold nothing together.
+const separators = ";\t\r\n"
+
+// Harmless is a cell of CSV that no spreadsheet takes for a formula, or for several cells with one.
+func Harmless(cell string) string {
+	var b strings.Builder
+	if cell != "" && strings.ContainsRune("\t\r\n", rune(cell[0])) {
+		b.WriteByte('\'')
+	}
+	for {
+		if isFormula(cell) {
+			b.WriteByte('\'')
+		}
+		end := strings.IndexAny(cell, separators) + 1
+		if end == 0 {
+			b.WriteString(cell)
+			return b.String()
+		}
+		b.WriteString(cell[:end])
+		cell = cell[end:]
+	}
+}
+
+// isFormula reports whether a spreadsheet that drops blanks and quotes takes a cell for a formula.
+func isFormula(cell string) bool {
+	cell = strings.TrimLeft(cell, " \"")
+	return cell != "" && strings.ContainsRune("=+-@", rune(cell[0]))
 }
 
 // Attachment begins an answer that browsers save as a file and nobody keeps.

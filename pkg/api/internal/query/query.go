@@ -40,14 +40,6 @@ func UUID(r *http.Request, name, of string) (string, error) {
 	return value, err
 }
 
-// Harmless is a cell of CSV that no spreadsheet takes for a formula.
-func Harmless(cell string) string {
-	if cell != "" && strings.ContainsRune("=+-@\t\r\n", rune(cell[0])) {
-		return "'" + cell
-	}
-	return cell
-}
-
 // Moment returns a parameter with a time. It is zero if the parameter is not given.
 func Moment(r *http.Request, name string) (time.Time, error) {
 	value, err := Text(r, name)

@@ -34,15 +34,15 @@ export class Changed extends Error {
  * @param {Shown[]} e.shown
  * @param {() => void} e.theirs shows the object as it is now
  * @param {AbortSignal} [e.signal]
- * @returns {(method: 'PUT'|'PATCH'|'DELETE', body?: any) => Promise<{body: any, etag: string}>}
+ * @returns {(method: 'PUT'|'PATCH'|'DELETE', body?: any, query?: string) => Promise<{body: any, etag: string}>}
  */
 export function editor(e) {
   let { seen, etag } = e;
-  return async (method, body) => {
+  return async (method, body, query = '') => {
     for (let attempt = 1; ; attempt++) {
       if (etag) {
         try {
-          const answer = await call(method, e.path, { body: of(body, seen), etag, signal: e.signal });
+          const answer = await call(method, e.path + query, { body: of(body, seen), etag, signal: e.signal });
           if (answer.etag) ({ body: seen, etag } = answer);
           return answer;
         } catch (problem) {

@@ -1,4 +1,5 @@
-// For admins: who changed what in an Organization or a Workspace, and who was refused. For auditors: in the whole hub.
+// For admins: who changed what in an Organization or a Workspace, and who was refused. For auditors: in the whole hub. The other
+// members see that a platform admin made somebody admin of the Organization.
 
 import { call, orgPath, workspacePath } from '../lib/api.js';
 import { h } from '../lib/dom.js';
@@ -21,9 +22,10 @@ const bounds = [['since', 'From'], ['until', 'Until']];
 export async function render(page) {
   const { org, ws } = page.params;
   const all = !org;
+  const whole = all || Boolean(ws) || orgOf(org)?.role === 'admin';
   const path = ws ? workspacePath(org, ws) : all ? '/api/admin' : orgPath(org);
   const fields = all ? [...filters, ...further] : filters;
-  const names = [...fields, ...bounds].map(([name]) => name).concat(ws || all ? [] : 'workspace');
+  const names = [...fields, ...bounds].map(([name]) => name).concat(ws || all || !whole ? [] : 'workspace');
   const { items, body, pager } = await paged(page, `${path}/audit`, names);
   const behind = body.replicas.filter((/** @type {Schema<'AuditReplica'>} */ r) => r.behindSeconds > 60);
   const csv = action('Download CSV', 'Preparing…', async () => {
@@ -36,7 +38,8 @@ export async function render(page) {
   page.title('Activity');
   page.show(
     heading('Activity', `Who changed what in ${all ? 'the whole hub' : ws ? 'this workspace' : 'this organization'}, and who was refused, the newest first.`, csv),
-    form(page, fields, ws || all ? [] : orgOf(org)?.workspaces || []),
+    !whole && h('p', { class: 'note' }, 'You see when a platform admin made somebody admin of this organization, and why. Its admins see everything else.'),
+    form(page, fields, ws || all || !whole ? [] : orgOf(org)?.workspaces || []),
     behind.length > 0 && h('p', { class: 'note warn', role: 'status' }, 'Some events of the last time are not here yet.'),
     table('Activity', [
       { title: 'Time', class: 'nowrap', cell: (e) => moment(e.time) },

@@ -21,7 +21,7 @@ export async function render(page) {
   const problem = h('div', { 'aria-live': 'polite' });
   const approve = (/** @type {string} */ name) => call('PATCH', pathOf(name), { body: { registration: 'Approved' }, signal }).then(page.reload);
   const person = { title: 'Person', cell: (/** @type {Schema<'AdminUser'>} */ p) => [
-    named(p.displayName, p.name), h('span', { class: 'second' }, h('bdi', {}, p.name), p.email && p.email !== p.name && [' · ', h('bdi', {}, p.email)]),
+    h('a', { href: `/ui/admin/people/${encodeURIComponent(p.name)}` }, named(p.displayName, p.name)), h('span', { class: 'second' }, h('bdi', {}, p.name), p.email && p.email !== p.name && [' · ', h('bdi', {}, p.email)]),
   ] };
   page.show(
     heading('People', 'Who may sign in, and how much they may create. It gives no way into what organizations contain.'),

@@ -27,6 +27,6 @@ export async function render(page) {
       })) },
     ], items, page.query.has('q') ? 'Nothing that is deleted has this name.' : 'Nothing waits to be purged.'),
     pager,
-    h('p', { class: 'muted small' }, 'Those who were admins of an organization or a workspace bring it back themselves, on their page “Deleted”.'),
+    h('p', { class: 'muted small' }, 'Former admins of an organization or a workspace bring it back on the page “Deleted items”. You can undelete an organization under ', h('a', { href: '/ui/admin/orgs' }, 'Organizations'), '.'),
   );
 }

@@ -3,8 +3,9 @@
 import { all, call } from '../lib/api.js';
 import { h, named, note } from '../lib/dom.js';
 import { editor } from '../lib/edit.js';
-import { badge, browser, left, moment } from '../lib/format.js';
+import { left, moment } from '../lib/format.js';
 import { orgOf, session } from '../lib/session.js';
+import { sessionColumns } from '../lib/sessions.js';
 import { action, button, confirmDialog, copyButton, form, heading, table } from '../lib/ui.js';
 
 /** @param {import('../app.js').Page} page */
@@ -42,11 +43,7 @@ export async function render(page) {
       },
     }), 'danger')),
     table('Sessions', [
-      { title: 'Where', cell: (s) => [named(s.client === 'portal' ? browser(s.description) : s.description, 'unknown'), ' ', s.current && badge('ok', 'this one')] },
-      { title: 'Kind', cell: (s) => (s.client === 'cli' ? 'Command line' : 'Browser') },
-      { title: 'Signed in', cell: (s) => moment(s.createdAt) },
-      { title: 'Last used', cell: (s) => moment(s.lastUsedAt) },
-      { title: 'Ends unless used', cell: (s) => moment(s.expiresAt) },
+      ...sessionColumns,
       { title: '', class: 'do', cell: (s) => !s.current && ender(page, s) },
     ], sessions, 'No sessions: you are signed in with a token.')),
     h('section', { class: 'card danger-zone' }, h('div', { class: 'row' },

@@ -2,6 +2,7 @@
 
 import { ApiError, call, workspacePath } from '../lib/api.js';
 import { h, named, note } from '../lib/dom.js';
+import { icon } from '../lib/entries.js';
 import { badge, sentence, stateBadge } from '../lib/format.js';
 import { conditions, progress } from '../lib/places.js';
 import { action, button, errorNote, formDialog, heading, table } from '../lib/ui.js';
@@ -22,7 +23,7 @@ export async function render(page) {
   const problem = h('div', { 'aria-live': 'polite' });
   const deleted = provider.scope === 'Deleted';
   page.show(
-    heading(provider.displayName, [stateBadge(provider.state), ' ', provider.version && named(provider.version)],
+    heading(provider.displayName, [icon(provider), stateBadge(provider.state), ' ', provider.version && named(provider.version)],
       admin && !off && action('Disable', 'Counting what would be lost…', () => disable(page, path, provider), { kind: 'danger', problem })),
     problem,
     progress(provider, 'provider'),

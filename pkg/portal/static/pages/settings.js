@@ -46,11 +46,13 @@ export async function render(page) {
       { name: 'catalogEntryCreation', label: 'Who may publish catalog entries', type: 'select', options: who, value: org.catalogEntryCreation },
       { name: 'defaultAccess', label: 'What members may do in workspaces that they were not added to', type: 'select', options: access, value: org.defaultAccess },
       ...billingFields(org),
+      { name: 'applyToWorkspaces', label: 'Apply billing to existing workspaces', type: 'checkbox', value: false, hint: 'Otherwise it counts for new workspaces, and each other one keeps its own.' },
     ],
     submit: async (values) => {
       saved.replaceChildren();
-      const { costCenter, labels, ...rest } = values;
-      await save('PATCH', (/** @type {any} */ now) => ({ ...rest, billing: billingPatch(costCenter, labels, now.billing?.labels || {}) }));
+      const { costCenter, labels, applyToWorkspaces, ...rest } = values;
+      const body = (/** @type {any} */ now) => ({ ...rest, billing: billingPatch(costCenter, labels, now.billing?.labels || {}) });
+      await save('PATCH', body, applyToWorkspaces ? '?applyToWorkspaces=true' : '');
       saved.replaceChildren(note('', h('p', {}, 'Saved.')));
       await loadMemberships().catch(() => {});
     },

@@ -28,6 +28,9 @@ const limits = {
 
 /** @typedef {{name: string, label: string, format: (n: number) => string}} Limit */
 
+/** The numbers of what an Organization has. @type {Array<['members'|'workspaces'|'entries', string]>} */
+const sizes = [['members', 'Members'], ['workspaces', 'Workspaces'], ['entries', 'Catalog entries']];
+
 /** Says what is left of a limit. @param {{used: number, limit: number}|undefined} amount @param {(n: number) => string} format */
 function remaining(amount, format) {
   return amount?.limit ? `, ${format(Math.max(amount.limit - amount.used, 0))} left` : '';
@@ -78,6 +81,8 @@ export async function render(page) {
       { title: 'People', cell: (i) => number.format(i.people) },
       { title: 'Bots', cell: (i) => number.format(i.bots) },
       { title: 'Stream seconds', cell: (i) => number.format(i.streamSeconds) },
+      // An Organization has members, Workspaces and entries of its catalog: the most that there were.
+      ...(ws ? [] : sizes.map(([field, title]) => ({ title, cell: (/** @type {Schema<'UsageItem'>} */ i) => (i.size ? number.format(i.size[field]) : '–') }))),
     ], [...items].reverse(), 'Nothing was used in this time.'),
   );
 }

@@ -33,7 +33,7 @@ export async function render(page) {
       (admin || workspace.manager) && button('Description', () => describe({ page, path, workspace, etag })),
       (admin || workspace.manager) && button('Billing', () => editBilling(page, path, workspace, etag)),
       (admin || workspace.manager) && button('End', () => editEnd(page, path, workspace, etag)),
-      admin && button('Requests', () => editRequests(page, path, workspace, etag)),
+      (admin || workspace.manager) && button('Requests', () => editRequests(page, path, workspace, etag)),
       admin && button('Delete', () => remove({
         page, noun: 'workspace', name: workspace.displayName, path, after: () => page.go(`/ui/orgs/${org}`),
         what: 'Everything in it stops to work at once, for people and bots.',
