@@ -32,6 +32,9 @@
 //   - An external kcp is restored by its own means, and has the ends of the chains that hubs recorded before its backup. So
 //     the time of the backup says which events it has, and the ends only which chains there have to be. What kcp has from
 //     after that time shows a hub that has worked since: then nothing is certain.
+//   - The shards of an external kcp have snapshots of different times. What was made in between is in a later one, and
+//     the shard with its Workspace does not know it: nobody could end rights there, and kcp would let people in. So every
+//     logical cluster without a Workspace is deactivated, and Report.Orphans has it.
 //   - What cannot be known ends a restore: a chain that is missing, changed, or forked, that has a gap, or does not
 //     reach from the backup on, and events that could not be written. An operator who accepts that says so in the
 //     Order, and the report has it.

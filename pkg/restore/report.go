@@ -25,6 +25,9 @@ type Report struct {
 	GroupsForgotten int `json:"groupsForgotten"`
 	// WithoutAdmin are the Organizations that have no admin: nobody can be added to them until a platform admin acts.
 	WithoutAdmin []string `json:"organizationsWithoutAdmin"`
+	// Orphans are the logical clusters that no Workspace leads to, with the members of the time of the snapshot of their
+	// shard.
+	Orphans []Orphan `json:"withoutWorkspace,omitempty"`
 	// Purges are those that are due, and that the operator holds back until kedge-hub restore --release.
 	Purges []Purge `json:"heldPurges"`
 }

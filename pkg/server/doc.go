@@ -10,7 +10,7 @@
 //   - authentication.go: how people and bots are authenticated, and log in
 //   - api.go, routes.go: what the API and the proxy are made of, and the routes
 //   - local.go, verify.go: the socket of the operator, and the comparison that it answers with
-//   - restored.go, replay.go, shared.go: restore mode, for a data folder and for an external kcp
+//   - restored.go, replay.go, orphans.go, shared.go: restore mode, for a data folder and for an external kcp
 //   - restore.go, restore_external.go: the commands that leave the two to it
 //   - serving.go, rotation.go: the listeners and the drain, and files that are replaced meanwhile
 //

@@ -107,7 +107,7 @@ func (a *assembly) apply(starting, below context.Context, r *restored, applied c
 		PersonalOrgs: a.hub.config.PersonalOrgs, Interval: replayInterval, Waiting: r.waiting,
 	}
 	leading := []func(context.Context){func(ctx context.Context) {
-		if err := r.run(ctx, applier); err == nil || ctx.Err() == nil {
+		if err := r.run(ctx, applier, a.closeOrphans); err == nil || ctx.Err() == nil {
 			select {
 			case applied <- err:
 			default:
@@ -124,8 +124,10 @@ func (a *assembly) apply(starting, below context.Context, r *restored, applied c
 	return nil
 }
 
-// run carries out the order, from where a run before left it.
-func (r *restored) run(ctx context.Context, applier *restore.Applier) error {
+// run carries out the order, from where a run before left it, and closes what has no Workspace.
+func (r *restored) run(
+	ctx context.Context, applier *restore.Applier, orphans func(context.Context) ([]restore.Orphan, error),
+) error {
 	written, err := r.at.Report(ctx)
 	if err != nil {
 		return err
@@ -133,6 +135,9 @@ func (r *restored) run(ctx context.Context, applier *restore.Applier) error {
 	applier.Save = func(report restore.Report) error { return r.at.Save(ctx, report, restore.PhaseOrdered) }
 	report, err := applier.Run(ctx, r.plan, written)
 	if err != nil {
+		return err
+	}
+	if report.Orphans, err = orphans(ctx); err != nil {
 		return err
 	}
 	return r.at.Save(ctx, report, restore.PhaseApplied)
@@ -262,6 +267,12 @@ func logReport(to *zap.Logger, r restore.Report, file string) {
 	for _, s := range r.GivenUp() {
 		to.Error("restored, and what ended after the backup may be there again: end it", zap.String("step", string(s.Kind)), zap.String("org", s.Org),
 			zap.String("workspace", s.Workspace), zap.String("object", s.Object))
+	}
+	for _, o := range r.Orphans {
+		if o.Open != "" {
+			to.Error("restored, and kcp may let people into what has no Workspace: look at it with kedge-hub verify",
+				zap.String("path", o.Path), zap.String("cluster", o.Cluster), zap.String("reason", o.Open))
+		}
 	}
 	for _, uuid := range r.WithoutAdmin {
 		to.Warn("restored: an organization has no admin; a platform admin can help", zap.String("org", uuid))

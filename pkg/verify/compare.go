@@ -248,13 +248,12 @@ func texts(all []string) string {
 func (c *comparison) logicalClusters() {
 	have := listed(c.LogicalClusters)
 	for _, lc := range c.LogicalClusters {
-		cluster := kcp.ClusterOf(lc)
-		path, owner := lc.Annotations[core.LogicalClusterPathAnnotationKey], lc.Spec.Owner
-		if !strings.HasPrefix(path, c.Settings.Tree.Orgs()+":") || owner == nil || !lc.DeletionTimestamp.IsZero() {
+		if !c.Settings.Tree.HoldsTenant(lc) || !lc.DeletionTimestamp.IsZero() {
 			continue
 		}
 		c.compared++
-		if ws, ok := c.Views.ChildWorkspaces.Get(owner.Cluster, owner.Name); !ok || ws.Spec.Cluster != cluster {
+		cluster, path := kcp.ClusterOf(lc), lc.Annotations[core.LogicalClusterPathAnnotationKey]
+		if ws, ok := c.Views.ChildWorkspaces.Get(lc.Spec.Owner.Cluster, lc.Spec.Owner.Name); !ok || !tenancy.HasWorkspace(lc, ws) {
 			c.add(Difference{
 				Kind: KindLogicalCluster, Place: path, Name: cluster, Wanted: Nothing, Found: "a logical cluster without a Workspace",
 				ToDo: "if nobody needs its content, as kcp's shard admin in /clusters/" + cluster + ": kubectl delete logicalclusters.core.kcp.io cluster",

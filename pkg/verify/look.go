@@ -161,14 +161,19 @@ func (l *look) compare(ctx context.Context) ([]Difference, error) {
 	return found, nil
 }
 
-// logicalClusters reads all logical clusters of all shards, page by page.
-func (l *look) logicalClusters(ctx context.Context) (all []*kcpcorev1alpha1.LogicalCluster, err error) {
+func (l *look) logicalClusters(ctx context.Context) ([]*kcpcorev1alpha1.LogicalCluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
 	defer cancel()
-	_, host := l.Admin.HTTP()
+	return LogicalClusters(ctx, l.Clients, l.Admin, l.Sharded)
+}
+
+// LogicalClusters reads all logical clusters of all shards, page by page. admin may read them, and is for one of several
+// shards if sharded is true; clients then list the shards.
+func LogicalClusters(ctx context.Context, clients, admin *kcp.Clients, sharded bool) (all []*kcpcorev1alpha1.LogicalCluster, err error) {
+	_, host := admin.HTTP()
 	hosts := []string{host}
-	if l.Sharded {
-		shards, err := l.Clients.ListShards(ctx)
+	if sharded {
+		shards, err := clients.ListShards(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -178,7 +183,7 @@ func (l *look) logicalClusters(ctx context.Context) (all []*kcpcorev1alpha1.Logi
 		}
 	}
 	for _, host := range hosts {
-		client := l.Admin.REST(host+"/clusters/*", kcpcorev1alpha1.SchemeGroupVersion)
+		client := admin.REST(host+"/clusters/*", kcpcorev1alpha1.SchemeGroupVersion)
 		for next := ""; ; {
 			var page kcpcorev1alpha1.LogicalClusterList
 			request := client.Get().Resource("logicalclusters").Param("limit", fmt.Sprint(pageSize))
