@@ -52,8 +52,14 @@ func StartHubs(t testing.TB, k *KCP, root string, n int, change ...func(*server.
 // the result of RBAC without the checks of the hub's proxy.
 func (k *KCP) Straight(t testing.TB, as, cluster, path string) int {
 	t.Helper()
+	return k.StraightWith(t, Token(as), cluster, path)
+}
+
+// StraightWith is Straight with any bearer token.
+func (k *KCP) StraightWith(t testing.TB, token, cluster, path string) int {
+	t.Helper()
 	config := rest.AnonymousClientConfig(k.config(t))
-	config.BearerToken = Token(as)
+	config.BearerToken = token
 	client, err := rest.HTTPClientFor(config)
 	require.NoError(t, err)
 	defer client.CloseIdleConnections()

@@ -3,10 +3,12 @@ package framework
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,15 +35,29 @@ func NewRoot() string { return "root:t-" + strings.ToLower(rand.Text()[:12]) }
 // when the test ends. Most tests do with a hub of KCP.Shared.
 func StartHub(t testing.TB, kcp *KCP, root string, change ...func(*server.Options)) *Hub {
 	t.Helper()
-	h, err := newHub(t.TempDir(), kcp, root, change...)
-	if h != nil {
-		t.Cleanup(func() {
-			h.Stop(t)
-			h.warned(t)
-		})
+	return StartTogether(t, kcp, root, 1, change...)[0]
+}
+
+// StartTogether is StartHub for hubs that start at the same time.
+func StartTogether(t testing.TB, kcp *KCP, root string, n int, change ...func(*server.Options)) []*Hub {
+	t.Helper()
+	hubs, errs := make([]*Hub, n), make([]error, n)
+	var starts sync.WaitGroup
+	for i := range hubs {
+		dir := t.TempDir()
+		starts.Go(func() { hubs[i], errs[i] = newHub(dir, kcp, root, change...) })
 	}
-	require.NoError(t, err)
-	return h
+	starts.Wait()
+	for _, h := range hubs {
+		if h != nil {
+			t.Cleanup(func() {
+				h.Stop(t)
+				h.warned(t)
+			})
+		}
+	}
+	require.NoError(t, errors.Join(errs...))
+	return hubs
 }
 
 // newHub starts a hub with its data in dir, and waits until it is ready. With an error it can have started.

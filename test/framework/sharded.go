@@ -74,26 +74,34 @@ func startSharded(dir, tokens string, grown *Grown, others []string) (*ShardedKC
 	if err := s.writeFiles(); err != nil {
 		return nil, err
 	}
+	if err := s.startAll(); err != nil {
+		s.Stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+// startAll starts all components, and waits until they serve.
+func (s *ShardedKCP) startAll() error {
 	// The components wait for each other.
 	all := append(append([]string{cacheServer}, s.shards...), frontProxy)
 	for _, name := range all {
-		err := s.start(name)
-		if err == nil && name == RootShard && s.grown != nil {
-			// A front proxy of kcp 0.32 loses a shard whose URL changes while it runs.
-			err = s.awaitReady(name)
+		if err := s.start(name); err != nil {
+			return err
 		}
-		if err != nil {
-			s.Stop()
-			return nil, err
+		if name == RootShard && s.grown != nil {
+			// A front proxy of kcp 0.32 loses a shard whose URL changes while it runs.
+			if err := s.awaitReady(name); err != nil {
+				return err
+			}
 		}
 	}
 	for _, name := range all {
 		if err := s.awaitReady(name); err != nil {
-			s.Stop()
-			return nil, err
+			return err
 		}
 	}
-	return s, nil
+	return nil
 }
 
 func (s *ShardedKCP) choosePorts(name string) error {
