@@ -27,7 +27,8 @@ func isIcon(media string, data []byte) bool {
 // checkIcon refuses what is not a data: URL of a PNG, a WebP or an SVG of at most MaxIcon bytes,
 // in base64. A browser that shows a page of the portal asks no other server for images.
 func checkIcon(field, url string) error {
-	invalid := errs.UnprocessableField(field, "must be a data: URL of a PNG, WebP or SVG of at most 16 KiB in base64, such as data:image/png;base64,iVBORw0KGgo…")
+	invalid := errs.UnprocessableField(field,
+		"must be a data: URL of a PNG, WebP or SVG of at most 16 KiB in base64, such as data:image/png;base64,iVBORw0KGgo…")
 	data, ok := strings.CutPrefix(url, "data:")
 	media, encoded, separated := strings.Cut(data, ";base64,")
 	if !ok || !separated || len(encoded) > base64.StdEncoding.EncodedLen(MaxIcon) {

@@ -272,7 +272,8 @@ func TestTrust_aSubAloneDoesNotLetInTheRepositoryOfAStranger(t *testing.T) {
 	} {
 		alone := v1alpha1.BotTrust{ID: "r", Issuer: github, Claims: map[string]v1alpha1.TrustedValue{"sub": v1alpha1.TrustedValue(sub)}}
 		for issuer, field := range map[string]string{
-			github: "claims.repository_id", "https://token.actions.acme.ghe.com": "claims.repository_id", "https://ghes.example.com/_services/token": "claims.repository_id",
+			github: "claims.repository_id", "https://token.actions.acme.ghe.com": "claims.repository_id",
+			"https://ghes.example.com/_services/token": "claims.repository_id",
 			gitlab: "claims.project_id", "https://gitlab.com": "claims.project_id", cluster: "",
 		} {
 			rule := alone

@@ -119,7 +119,8 @@ func nextStep(who *rest.Me, login *config.Profile, first place) string {
 	case who.Registration == "Pending":
 		return "Your registration waits for approval; until then you can use no workspace."
 	case login.Workspace != "":
-		return fmt.Sprintf("You work in the %s.\nTo use kubectl in it, run: kedge kubeconfig --merge --use\nTo see others, run: kedge workspaces, or kedge orgs", describe(login, first))
+		return fmt.Sprintf("You work in the %s.\nTo use kubectl in it, run: kedge kubeconfig --merge --use\n"+
+			"To see others, run: kedge workspaces, or kedge orgs", describe(login, first))
 	case login.Org != "":
 		return fmt.Sprintf("You work in the %s.\nTo make a workspace, run: kedge workspaces create NAME", describe(login, first))
 	}
