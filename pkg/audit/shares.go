@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"strings"
 	"sync"
 	"time"
 
@@ -13,9 +14,10 @@ import (
 
 const (
 	// orgShare and actorShare are the parts of the files of Rights, one in so many, that one Organization and one person or
-	// bot may fill at once. shareTime is the time in which they get as much again.
-	orgShare, actorShare = 40, 100
-	shareTime            = 6 * time.Hour
+	// bot may fill at once. shareTime is the time in which they get as much again. A program that repeats a thousand requests
+	// in each hour, which mostly change nothing, is below them.
+	orgShare, actorShare = 25, 50
+	shareTime            = time.Hour
 	// minShare is the smallest part, in bytes.
 	minShare = 1 << 20
 	// linesOfChange are the events of a change: the intent and the outcome of its request, and those of a controller that
@@ -34,12 +36,13 @@ const (
 // The sizes follow from those of the files: with the defaults these hold 1100 MiB. A change takes 2.4 KB of that (four
 // events of 600 bytes), or 70 KB with the longest lists. Without a bound, one person who repeats a change fills them in 16
 // minutes at --writes-per-person, if kcp carries out as many, and in about a minute with the longest lists. With it, an
-// Organization has 27 MiB (12 000 changes) at once and 2000 changes in each hour after that, whatever its members do: it
-// needs nine and a half days. One person or bot has 11 MiB (4800 changes, then 800 in each hour), and needs 24 days.
+// Organization has 44 MiB (19 000 changes) in an hour, whatever its members do: it needs a day. One person or bot has
+// 22 MiB (9600 changes) in an hour, and needs two days. Logins have a share of their own: a stolen token keeps nobody
+// from the login that ends it.
 //
-// Forty Organizations that collude, of at least a hundred persons, need minutes: who may register decides about that
+// Twenty-five Organizations that collude, of at least fifty persons, need minutes: who may register decides about that
 // (--registration). Each replica counts for itself. Controllers write on the leader what all replicas have accepted, so
-// that of four replicas the files of the leader last four days. Two things are not bounded: what controllers do for a
+// that of four replicas the files of the leader last ten hours. Two things are not bounded: what controllers do for a
 // group of the identity provider that is mapped and unmapped, with two events for each of its people, and the tokens that
 // sessions get. At --logins-per-session, 3 KB per second, one session alone needs four days.
 type shares struct {
@@ -82,6 +85,16 @@ func (b *Budget) Share(e Event) (wait time.Duration, ok bool) {
 	return b.shares.take(e)
 }
 
+// LogsIn reports whether an action is one of a login.
+func LogsIn(action string) bool {
+	for _, word := range []string{"login ", "confirm ", "deny "} {
+		if strings.HasPrefix(action, word) {
+			return true
+		}
+	}
+	return false
+}
+
 // payment is what an event takes from a share.
 type payment struct {
 	from  *rate.Limiter
@@ -98,7 +111,11 @@ func (s *shares) take(e Event) (wait time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock.Now()
-	payments := []payment{s.of("actor "+e.Actor.User+e.Actor.Bot, s.actor, size)}
+	payer := "actor "
+	if LogsIn(e.Action) {
+		payer = "login "
+	}
+	payments := []payment{s.of(payer+e.Actor.User+e.Actor.Bot, s.actor, size)}
 	if e.Org != "" && !e.Outsider {
 		payments = append(payments, s.of("org "+e.Org, s.org, size))
 	}

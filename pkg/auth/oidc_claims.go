@@ -96,9 +96,10 @@ func unavailable(err error, after time.Duration) error {
 
 func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// jobClaims are in the ID tokens that GitLab and GitHub sign for the jobs of CI, and not in those of people.
-func jobClaims() []string {
-	return []string{"ci_config_ref_uri", "job_id", "job_workflow_ref", "pipeline_id"}
+// jobClaims are in the ID tokens that GitHub and GitLab sign for the jobs of CI, and not in those of people: each of the
+// lists has those that are there together. A company may give its people a job_id.
+func jobClaims() [][]string {
+	return [][]string{{"job_workflow_ref"}, {"ci_config_ref_uri"}, {"job_id", "pipeline_id"}}
 }
 
 // checkClaims checks everything that the signature does not prove.
@@ -121,7 +122,8 @@ func (o *OIDC) checkClaims(c claims, now time.Time) error {
 		return err
 	}
 	// A job chooses the audience of its token, and its sub is another one for each branch.
-	if slices.ContainsFunc(jobClaims(), func(name string) bool { _, there := c[name]; return there }) {
+	lacks := func(name string) bool { _, there := c[name]; return !there }
+	if slices.ContainsFunc(jobClaims(), func(together []string) bool { return !slices.ContainsFunc(together, lacks) }) {
 		return errs.New(errs.Forbidden, "the token is that of a job of CI, which is no person; let a bot trust the job: kedge bots trust add")
 	}
 	for name, want := range o.config.RequiredClaims {

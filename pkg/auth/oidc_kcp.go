@@ -32,8 +32,8 @@ func (c OIDCConfig) JWTAuthenticator() apiserverv1.JWTAuthenticator {
 		Expression: fmt.Sprintf("!claims[%q].matches(r'%s')", c.UsernameClaim, unreadable), Message: "the username cannot be read",
 	})
 	var job []string
-	for _, name := range jobClaims() {
-		job = append(job, fmt.Sprintf("!has(claims.%s)", name))
+	for _, together := range jobClaims() {
+		job = append(job, "!(has(claims."+strings.Join(together, ") && has(claims.")+"))")
 	}
 	a.ClaimValidationRules = append(a.ClaimValidationRules, apiserverv1.ClaimValidationRule{
 		Expression: strings.Join(job, " && "), Message: "the token is that of a job of CI",

@@ -3,7 +3,6 @@ package httpmw
 import (
 	"context"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5/middleware"
@@ -100,7 +99,8 @@ func (a *Auditor) Refusals(next http.Handler) http.Handler {
 
 // Record writes an event with the ids and the peer of the request that a context belongs to. A
 // refusal of a client that nobody knows is sampled, and one without an intent is in the budget of its actor. The intent of
-// a login takes from the share of its person, and is refused if that is used up.
+// a login takes from the share of its person, that of a token for a job from the share of the bot, and is refused if that is
+// used up.
 func (a *Auditor) Record(ctx context.Context, e audit.Event) error {
 	of := BaseEvent(ctx)
 	e.ID, e.ClientRequest, e.Peer = of.ID, of.ClientRequest, of.Peer
@@ -111,7 +111,7 @@ func (a *Auditor) Record(ctx context.Context, e audit.Event) error {
 	if !a.budget.Take(e) {
 		return nil
 	}
-	if e.Stage == audit.StageIntent && strings.HasPrefix(e.Action, "login ") {
+	if e.Stage == audit.StageIntent && (audit.LogsIn(e.Action) || e.Actor.Bot != "") {
 		if wait, ok := a.budget.Share(e); !ok {
 			return errFull(wait)
 		}

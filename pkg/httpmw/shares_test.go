@@ -156,4 +156,24 @@ func TestRecord_aPersonWhoLogsInForEverIsRefused(t *testing.T) {
 	require.True(t, errs.Is(err, errs.TooManyRequests), "%v", err)
 	require.True(t, errs.Is(httpmw.NotAudited(err), errs.TooManyRequests))
 	require.NoError(t, record("logout cli"))
+	require.Error(t, record("confirm device"), "the form of a login can be sent again")
+	// A stolen token uses up the share of a person. They can still log in, to end it.
+	codes := s.answers(5_000, http.MethodPatch, "/api/orgs/other", "eve")
+	require.Positive(t, codes[http.StatusTooManyRequests])
+	require.NoError(t, s.audit.Record(t.Context(), audit.Event{
+		Stage: audit.StageIntent, Action: "login cli", Actor: audit.Actor{Kind: audit.ActorPerson, User: "eve"},
+	}))
+}
+
+// Jobs of a tenant choose their sub, and each has a limit of its own.
+func TestRecord_aTenantWhoseJobsAskForEverIsRefused(t *testing.T) {
+	t.Parallel()
+	s := newSharesScene(t)
+	var err error
+	for n := 0; err == nil && n < 5_000; n++ {
+		err = s.audit.Record(t.Context(), audit.Event{
+			Stage: audit.StageIntent, Action: "exchange token", Org: "mallory", Actor: audit.Actor{Kind: audit.ActorBot, Bot: "b"},
+		})
+	}
+	require.True(t, errs.Is(err, errs.TooManyRequests), "%v", err)
 }

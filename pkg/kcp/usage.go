@@ -18,10 +18,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// definitions and bindings are the resources that say which others a logical cluster has.
+// Definitions and Bindings are the resources that say which others a logical cluster has, as "group/resource".
 const (
-	definitions = "apiextensions.k8s.io/customresourcedefinitions"
-	bindings    = "apis.kcp.io/apibindings"
+	Definitions = "apiextensions.k8s.io/customresourcedefinitions"
+	Bindings    = "apis.kcp.io/apibindings"
 )
 
 const (
@@ -78,7 +78,7 @@ func (c *Clients) Usage(ctx context.Context, cluster string, skip func(resource 
 // all of them.
 func (u *Usage) note(resource string, object []byte) {
 	switch resource {
-	case definitions:
+	case Definitions:
 		var d struct {
 			Spec struct {
 				Group string `json:"group"`
@@ -94,7 +94,7 @@ func (u *Usage) note(resource string, object []byte) {
 		if json.Unmarshal(object, &d) == nil && meta.IsStatusConditionTrue(d.Status.Conditions, "Established") {
 			u.owned[d.Spec.Group+"/"+d.Spec.Names.Plural] = true
 		}
-	case bindings:
+	case Bindings:
 		var b struct {
 			Status struct {
 				BoundResources []struct {
@@ -113,7 +113,7 @@ func (u *Usage) note(resource string, object []byte) {
 
 // tells reports whether a resource, or one of a group without discovery, says which others there are.
 func tells(unread string) bool {
-	return slices.ContainsFunc([]string{definitions, bindings}, func(resource string) bool {
+	return slices.ContainsFunc([]string{Definitions, Bindings}, func(resource string) bool {
 		return unread == resource || strings.HasSuffix(unread, "/") && strings.HasPrefix(resource, unread)
 	})
 }

@@ -17,17 +17,14 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// definitions is the resource of CustomResourceDefinitions.
-const definitions = "apiextensions.k8s.io/customresourcedefinitions"
-
 // limitedUse returns what objects of a resource, as "group/resource", count as beside objects. kcp holds a
 // CustomResourceDefinition or an APIBinding for as long as it exists, and each replica of the hub holds Roles,
 // ClusterRoles and Namespaces.
 func limitedUse(resource string, objects int64) meter.Use {
 	switch resource {
-	case definitions:
+	case kcp.Definitions:
 		return meter.Use{Definitions: objects}
-	case "apis.kcp.io/apibindings":
+	case kcp.Bindings:
 		return meter.Use{Bindings: objects}
 	case rbacv1.GroupName + "/roles", rbacv1.GroupName + "/clusterroles", "/namespaces":
 		return meter.Use{Roles: objects}
@@ -86,7 +83,7 @@ func readingOf(u kcp.Usage, err error) (meter.Reading, error) {
 // grow counts what a proxied request may add to a Workspace. Its error refuses growth.
 func (a *assembly) grow(ctx context.Context, e tenancy.Entry, g proxy.Growth) (settle func(proxy.Outcome), err error) {
 	more := meter.Growth{Update: g.Update, Resource: g.Group + "/" + g.Resource}
-	more.Mends = !g.Created && more.Resource == definitions
+	more.Mends = !g.Created && more.Resource == kcp.Definitions
 	if g.Created {
 		more.Use = limitedUse(more.Resource, 1)
 		more.Objects = 1

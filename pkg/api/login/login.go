@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -112,8 +111,8 @@ func (e Event) event() audit.Event {
 		by.Kind = audit.ActorAnonymous
 	}
 	of := audit.Event{Stage: e.Stage, Actor: by, Action: e.Action, Code: e.Code}
-	// Who has a genuine secret that is not valid any more can present it without end.
-	of.Unchanged = e.Session == "" && e.Code >= http.StatusBadRequest && strings.HasPrefix(e.Action, "token ")
+	// A client can present a genuine secret that is not valid any more, or the form of a login that is over, without end.
+	of.Unchanged = e.Session == "" && e.Code >= http.StatusBadRequest
 	if e.Session != "" {
 		of.Facts = &audit.Facts{Session: e.Session, Generation: e.Generation}
 	}

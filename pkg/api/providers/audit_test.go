@@ -23,6 +23,10 @@ func TestAudit_saysWhichClaimsAreAccepted(t *testing.T) {
 		require.Less(t, w.enable(apitest.Admin).Code, http.StatusMultipleChoices)
 		return w.audited()
 	}, map[string]apitest.Intent{
+		"take a claim away": {
+			Call:   call(http.MethodPost, at+widgets+"/enable", `{"rejectClaims":[{"group":"","resource":"configmaps"}]}`),
+			Object: widgets, Facts: `{"slug":"widgets","rejectedClaims":["configmaps"]}`, Reduces: true,
+		},
 		"disable": {Call: call(http.MethodDelete, at+widgets+"/enable?confirm=true", ""), Object: widgets, Facts: `null`, Reduces: true},
 	})
 }

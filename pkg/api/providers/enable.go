@@ -81,9 +81,13 @@ func (h *Handler) enable(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if !dryRun {
-		if err := httpmw.Intend(r, httpmw.Intent{Facts: audit.Facts{
-			Slug: p.entry.Spec.Slug, AcceptedClaims: texts(in.AcceptClaims), RejectedClaims: texts(in.RejectClaims),
-		}}); err != nil {
+		if err := httpmw.Intend(r, httpmw.Intent{
+			// Who rejects claims of what is enabled takes them from the provider.
+			Reduces: p.binding != nil && len(in.AcceptClaims) == 0 && len(in.RejectClaims) > 0,
+			Facts: audit.Facts{
+				Slug: p.entry.Spec.Slug, AcceptedClaims: texts(in.AcceptClaims), RejectedClaims: texts(in.RejectClaims),
+			},
+		}); err != nil {
 			return err
 		}
 	}

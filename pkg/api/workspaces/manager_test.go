@@ -31,3 +31,17 @@ func TestManager_saysWhoMayAskForRights(t *testing.T) {
 		require.Equal(t, requests == "members", ws.Requests == "members")
 	}
 }
+
+// A full audit log refuses what opens a Workspace to requests, and not what closes it.
+func TestManager_closesAWorkspaceToRequestsAtAnyTime(t *testing.T) {
+	t.Parallel()
+	f := withManager(t)
+	f.keeps(t)
+	f.patch("nina", `{"requests": "members"}`).Object(t, http.StatusOK)
+	f.world.FillAuditLog()
+	f.patch("nina", `{"requests": "members", "displayName": "Shop"}`).Refused(t, http.StatusServiceUnavailable)
+	f.patch("nina", `{"requests": "none", "displayName": "Shop"}`).Refused(t, http.StatusServiceUnavailable)
+	f.patch("nina", `{"requests": "none"}`).Object(t, http.StatusOK)
+	ws, _ := f.world.Workspace(apitest.Acme, apitest.Dev)
+	require.NotEqual(t, "members", ws.Requests)
+}

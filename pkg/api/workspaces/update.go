@@ -74,9 +74,14 @@ func (e edit) reduces(ws tenancy.Workspace) bool {
 	return e.defines() == nil && e.requests == nil && e.end != nil && e.end.At != nil && tenancy.EndsSooner(e.end.At, ws.ExpiresAt)
 }
 
+// closes reports whether the change only lets members of the Organization ask for rights no longer.
+func (e edit) closes() bool {
+	return e.defines() == nil && e.end == nil && e.requests != nil && !e.opens()
+}
+
 // intent is that of the change of a Workspace.
 func (e edit) intent(ws tenancy.Workspace) (i httpmw.Intent) {
-	i.Facts.Fields = e.defines()
+	i.Facts.Fields, i.Reduces = e.defines(), e.closes()
 	if e.requests != nil {
 		i.Facts.Fields = append(i.Facts.Fields, "requests")
 	}

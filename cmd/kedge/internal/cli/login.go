@@ -35,7 +35,7 @@ func (a *app) loginCommand() *cobra.Command {
 		Short: "Log in to a hub with a browser, or with a token",
 		Long: `Log in to a hub. kedge opens your browser, where the hub's identity provider asks
 who you are, and the hub asks you to continue. Over SSH without a display it prints
-a code instead, which you confirm with a browser on any device; --device does the
+a code instead, which you enter in a browser on any device; --device does the
 same elsewhere.
 
 A static token, or a token of a bot, is read from --token-file ("-" for standard

@@ -34,10 +34,16 @@ With --workspace it is those in one workspace.`,
 	a.placeFlags(cmd, &org, &workspace)
 	cmd.AddCommand(a.createRequestCommand(), a.requestableCommand())
 	for _, d := range []struct{ decision, short, long, done string }{
-		{client.Approve, "Approve a request", "Approve a request, as an admin of its workspace. What it asks for is there from now on, and ends by itself.\nNobody approves a request of their own.", "Approved"},
-		{client.Deny, "Deny a request", "Deny a request, as an admin of its workspace.", "Denied"},
+		{
+			client.Approve, "Approve a request", "Approve a request, as an admin of its workspace, or, for the role member, as a manager.\n" +
+				"What it asks for is there from now on, and ends by itself.\nNobody approves a request of their own.", "Approved",
+		},
+		{client.Deny, "Deny a request", "Deny a request, as an admin of its workspace, or, for the role member, as a manager.", "Denied"},
 		{client.Withdraw, "Withdraw a request of yours", "Withdraw a request of yours. What an approved one gave ends.", "Withdrew"},
-		{client.Revoke, "End what a request gave", "End what an approved request gave before its time, as an admin of its workspace.", "Revoked"},
+		{
+			client.Revoke, "End what a request gave", "End what an approved request gave before its time, as an admin of its workspace,\n" +
+				"or, for the role member, as a manager.", "Revoked",
+		},
 	} {
 		cmd.AddCommand(a.decideRequestCommand(d.decision, d.short, d.long, d.done))
 	}

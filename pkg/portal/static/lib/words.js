@@ -63,7 +63,8 @@ const words = {
   'PUT /api/admin/catalog/{entry}': 'Change an entry of the catalog for everybody',
   'DELETE /api/admin/catalog/{entry}': 'Remove an entry of the catalog',
   'sign-up': 'Sign up',
-  approve: 'Admit a person who was invited',
+  approve: 'Admit a person who was invited, or whom the operator named',
+  'unchanged requests': 'Send more requests without effect than are recorded one by one',
   'PATCH /api/users/me': 'Change their own name',
   'DELETE /api/users/{name}': 'Delete an account',
   'POST /api/users/{name}/undelete': 'Undelete an account',
@@ -81,7 +82,7 @@ const words = {
 /** Those of which the first word says all. @type {Record<string, string>} */
 const families = {
   login: 'Sign in', logout: 'Sign out', token: 'Renew a sign-in', confirm: 'Confirm the sign-in of a device', deny: 'Refuse the sign-in of a device',
-  replay: 'Carry out after a restore what had ended before',
+  replay: 'Carry out after a restore what had ended before', refuse: 'Be refused',
 };
 
 /** Those about requests for rights in an Organization or a Workspace. @param {string} place */
@@ -99,6 +100,7 @@ function requests(place) {
 /** The verbs of requests to a Workspace. @type {Record<string, string>} */
 const verbs = {
   create: 'Create', update: 'Replace', patch: 'Change', delete: 'Delete', deletecollection: 'Delete several', get: 'Read', list: 'List', watch: 'Watch',
+  writes: 'Make more changes than are recorded one by one',
 };
 
 /** Says what an event did; empty for what has no words. @param {string} action */

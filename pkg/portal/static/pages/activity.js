@@ -37,7 +37,7 @@ export async function render(page) {
   });
   page.title('Activity');
   page.show(
-    heading('Activity', `Who changed what in ${all ? 'the whole hub' : ws ? 'this workspace' : 'this organization'}, and who was refused, the newest first.`, csv),
+    heading('Activity', !whole ? 'When a platform admin made somebody admin of this organization.' : `Who changed what in ${all ? 'the whole hub' : ws ? 'this workspace' : 'this organization'}, and who was refused, the newest first.`, csv),
     !whole && h('p', { class: 'note' }, 'You see when a platform admin made somebody admin of this organization, and why. Its admins see everything else.'),
     form(page, fields, ws || all || !whole ? [] : orgOf(org)?.workspaces || []),
     behind.length > 0 && h('p', { class: 'note warn', role: 'status' }, 'Some events of the last time are not here yet.'),

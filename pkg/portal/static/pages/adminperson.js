@@ -24,10 +24,11 @@ export async function render(page) {
       h('dt', {}, 'User name'), h('dd', {}, h('code', {}, name)),
       h('dt', {}, 'Email'), h('dd', {}, person.email ? h('bdi', {}, person.email) : '–'),
       h('dt', {}, 'Signed up'), h('dd', {}, moment(person.createdAt)),
+      person.rejectionReason && [h('dt', {}, 'Rejected because'), h('dd', {}, h('bdi', {}, person.rejectionReason))],
       h('dt', {}, 'Organizations created'), h('dd', {}, `${person.orgQuota.used} of ${person.orgQuota.limit}`))),
     manages && h('section', {}, h('div', { class: 'head' }, h('h2', {}, 'Sessions'), sessions.length > 0 && button('End all sessions', () => endAll(page, path, name), 'danger')),
       table('Sessions', [
-        ...sessionColumns, { title: '', class: 'do', cell: (s) => action('End', 'Ending…', async () => {
+        ...sessionColumns, { title: '', class: 'do', cell: (s) => !s.current && action('End', 'Ending…', async () => {
           await call('DELETE', `${path}/sessions/${s.id}`, { signal });
           page.reload();
         }, { kind: 'plain danger' }) },
@@ -38,7 +39,7 @@ export async function render(page) {
       { title: 'Role', cell: (m) => m.role || 'manager' },
     ], memberships, 'This person is in no organization.')),
     manages && !own && !person.deletionRequestedAt && h('section', { class: 'card danger-zone' }, h('div', { class: 'row' },
-      h('div', {}, h('h2', {}, 'Delete this account'), h('p', {}, 'The person loses access everywhere at once, and their personal organization stops to work. They and you can undo it until the account is purged.')),
+      h('div', {}, h('h2', {}, 'Delete this account'), h('p', {}, 'The person loses access everywhere at once, and their personal organization stops working. They and you can undo it until the account is purged.')),
       button('Delete account', () => confirmDialog({
         title: 'Delete an account', name, action: 'Delete account', signal, busy: 'Deleting…', text: [named(person.displayName, name), ' loses access everywhere at once.'],
         submit: async () => {
