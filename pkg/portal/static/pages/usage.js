@@ -28,8 +28,17 @@ const limits = {
 
 /** @typedef {{name: string, label: string, format: (n: number) => string}} Limit */
 
-/** The numbers of what an Organization has. @type {Array<['members'|'workspaces'|'entries', string]>} */
-const sizes = [['members', 'Members'], ['workspaces', 'Workspaces'], ['entries', 'Catalog entries']];
+/**
+ * Says how many members, workspaces and entries of its catalog an Organization had at most. A column for each makes the table
+ * wider than the page.
+ * @param {Schema<'UsageItem'>} item
+ */
+function sizeOf({ size: had }) {
+  if (!had) return '–';
+  /** @type {Array<'members'|'workspaces'|'entries'>} */
+  const fields = ['members', 'workspaces', 'entries'];
+  return fields.map((field) => h('span', { class: 'second' }, `${number.format(had[field])} ${field}`));
+}
 
 /** Says what is left of a limit. @param {{used: number, limit: number}|undefined} amount @param {(n: number) => string} format */
 function remaining(amount, format) {
@@ -81,8 +90,7 @@ export async function render(page) {
       { title: 'People', cell: (i) => number.format(i.people) },
       { title: 'Bots', cell: (i) => number.format(i.bots) },
       { title: 'Stream seconds', cell: (i) => number.format(i.streamSeconds) },
-      // An Organization has members, Workspaces and entries of its catalog: the most that there were.
-      ...(ws ? [] : sizes.map(([field, title]) => ({ title, cell: (/** @type {Schema<'UsageItem'>} */ i) => (i.size ? number.format(i.size[field]) : '–') }))),
+      ...(ws ? [] : [{ title: 'Size', class: 'nowrap', cell: sizeOf }]),
     ], [...items].reverse(), 'Nothing was used in this time.'),
   );
 }
