@@ -28,17 +28,8 @@ const limits = {
 
 /** @typedef {{name: string, label: string, format: (n: number) => string}} Limit */
 
-/**
- * Says how many members, workspaces and entries of its catalog an Organization had at most. A column for each makes the table
- * wider than the page.
- * @param {Schema<'UsageItem'>} item
- */
-function sizeOf({ size: had }) {
-  if (!had) return '–';
-  /** @type {Array<'members'|'workspaces'|'entries'>} */
-  const fields = ['members', 'workspaces', 'entries'];
-  return fields.map((field) => h('span', { class: 'second' }, `${number.format(had[field])} ${field}`));
-}
+/** What an Organization has, by the name of the number. @type {Array<['members'|'workspaces'|'entries', string]>} */
+const counts = [['members', 'Members'], ['workspaces', 'Workspaces'], ['entries', 'Catalog entries']];
 
 /** Says what is left of a limit. @param {{used: number, limit: number}|undefined} amount @param {(n: number) => string} format */
 function remaining(amount, format) {
@@ -67,6 +58,7 @@ export async function render(page) {
     items, value, format, at: (i) => i.from, from: to - (step.count + 1) * step.length, to, step: step.length,
   });
   const behind = body.replicas.filter((/** @type {Schema<'AuditReplica'>} */ r) => r.behindSeconds > 60);
+  const had = ws ? null : items.at(-1)?.size;
   page.title('Usage');
   page.show(
     heading('Usage', `What ${org ? `this ${ws ? 'workspace' : 'organization'}` : items[0]?.orgDisplayName || audited} uses, at most a minute old.`,
@@ -75,6 +67,8 @@ export async function render(page) {
     of && h('section', { class: 'card' }, h('h2', {}, 'Limits'), h('dl', {},
       (ws ? limits.workspace : limits.org).map((l) => [h('dt', {}, l.label), h('dd', {}, used(of[l.name], l.format), remaining(of[l.name], l.format))]),
       h('dt', {}, 'Cost center'), h('dd', {}, named(of.billing?.costCenter || '', '–')))),
+    had && h('section', { class: 'card' }, h('h2', {}, 'Size'), h('dl', {},
+      counts.map(([field, label]) => [h('dt', {}, label), h('dd', {}, number.format(had[field]))]))),
     items.length > 0 && h('div', { class: 'plots' },
       bars('Requests', (i) => i.requests.read + i.requests.write + i.requests.watch), bars('Bytes of answers', (i) => i.bytesOut, size),
       bars('Stored objects', (i) => i.objects), bars('Stored bytes', (i) => i.bytes, size),
@@ -90,7 +84,6 @@ export async function render(page) {
       { title: 'People', cell: (i) => number.format(i.people) },
       { title: 'Bots', cell: (i) => number.format(i.bots) },
       { title: 'Stream seconds', cell: (i) => number.format(i.streamSeconds) },
-      ...(ws ? [] : [{ title: 'Size', class: 'nowrap', cell: sizeOf }]),
     ], [...items].reverse(), 'Nothing was used in this time.'),
   );
 }
