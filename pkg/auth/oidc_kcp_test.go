@@ -58,7 +58,8 @@ func TestJWTAuthenticator_derivesTheUsernamesOfTheHub(t *testing.T) {
 			{"sub": "alice\ufeff"}, {"sub": "a\u0085b"}, {"email": " "}, {"email": "\u3000a@b.c"},
 			{"email": "a@b.c\x00"}, {"email": "a\u200db@b.c"}, {"groups": []string{"workspace:x:sudo"}},
 			{"sub": "Ünïcode \u202e#1"}, {"exp": 1}, {"iss": "https://other"},
-			{"job_id": "1"}, {"pipeline_id": 2}, {"job_id": "1", "pipeline_id": 2}, {"job_workflow_ref": "a/b/.github/workflows/c.yml@main"}, {"ci_config_ref_uri": false}, {"job": "1"},
+			{"job_id": "1"}, {"pipeline_id": 2}, {"job_id": "1", "pipeline_id": 2},
+			{"job_workflow_ref": "a/b/.github/workflows/c.yml@main"}, {"ci_config_ref_uri": false}, {"job": "1"},
 		} {
 			token := p.Token(claims)
 			id, ok, _ := hub.Authenticate(t.Context(), token)

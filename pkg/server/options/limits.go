@@ -167,7 +167,9 @@ func (o *LimitOptions) addFlags(fs *pflag.FlagSet) {
 		"three quarters. What has no room waits for up to 10 seconds. 0 disables the limits.")
 	fs.IntVar(&o.KCPCores, "kcp-cores", o.KCPCores, "Number of cores of kcp, for --max-bytes-in-flight: more large lists at once than "+
 		"it has cores for hold up everybody. 0 stands for the cores of the hub with an embedded kcp, and for 2 with an external one.")
-	fs.Float64Var(&o.FailedAuthenticationsPerPeer, "failed-authentications-per-peer", o.FailedAuthenticationsPerPeer, "Maximum rate of requests with an invalid token from one peer. Above it only tokens that the hub handed out or that were valid before are accepted from that peer. Requests"+rateUsage)
+	fs.Float64Var(&o.FailedAuthenticationsPerPeer, "failed-authentications-per-peer", o.FailedAuthenticationsPerPeer,
+		"Maximum rate of requests with an invalid token from one peer. "+
+			"Above it only tokens that the hub handed out or that were valid before are accepted from that peer. Requests"+rateUsage)
 	fs.Float64Var(&o.RequestsPerPerson, "requests-per-person", o.RequestsPerPerson, "Maximum rate of requests of one person. Requests"+rateUsage)
 	fs.Float64Var(&o.WritesPerPerson, "writes-per-person", o.WritesPerPerson, "Maximum rate of requests of one person that may change something. Requests"+rateUsage)
 	fs.IntVar(&o.AdditionsPerPerson, "additions-per-person", o.AdditionsPerPerson, "Maximum number of distinct people whom one person can add to organizations and workspaces within an hour, at once or one by one. 0 disables the limit.")
