@@ -45,7 +45,10 @@ func (s Scope) WorkspaceUUID() string {
 // Membership that has ended by now gives nothing.
 func (s Scope) At(o *v1alpha1.Organization, inOrg, inWorkspace *v1alpha1.Membership, now time.Time) Scope {
 	var rows []v1alpha1.MembershipIndexEntry
-	leaving := false
+	// A removal from everything counts, too, where the Membership of the Organization ended by time before it was carried
+	// out, or was made after the request began.
+	all, leaving := ChangeOf(o, s.User, "")
+	leaving = leaving && all.Cascade && Removes(all) && (inOrg == nil || EffectiveAt(inOrg, now) == nil)
 	for _, m := range []*v1alpha1.Membership{inOrg, inWorkspace} {
 		if m == nil || !m.DeletionTimestamp.IsZero() {
 			continue

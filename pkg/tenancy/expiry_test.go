@@ -71,6 +71,38 @@ func TestScopeAt_isWithoutWhatHasEnded(t *testing.T) {
 	require.Equal(t, noon().Time, was.EndOf(o, nil, &inWorkspace, mayAdd).Time)
 }
 
+// Nobody grants in a Workspace between their removal from everything and its end because their Membership of the
+// Organization ended by time in between, or came after their request began.
+func TestScopeAt_isEmptyAfterARemovalFromEverything(t *testing.T) {
+	t.Parallel()
+	inOrg, inWorkspace := until(in("bob", "", v1alpha1.RoleViewer), noon()), in("bob", "w", v1alpha1.RoleAdmin)
+	removal := v1alpha1.MembershipChange{User: "bob", UID: inOrg.UID, Generation: inOrg.Generation, Cascade: true}
+	demotion := removal
+	demotion.Role, demotion.Cascade = v1alpha1.RoleViewer, false
+	again := inOrg
+	again.UID = "another"
+	for name, c := range map[string]struct {
+		change v1alpha1.MembershipChange
+		inOrg  *v1alpha1.Membership
+		after  time.Duration
+		want   v1alpha1.Role
+	}{
+		"before its end":         {removal, &inOrg, -time.Second, ""},
+		"after its end":          {removal, &inOrg, time.Second, ""},
+		"of a later one":         {removal, nil, 0, ""},
+		"of one that came again": {removal, &again, -time.Second, v1alpha1.RoleAdmin},
+		"no removal":             {demotion, &inOrg, time.Second, v1alpha1.RoleAdmin},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := tenancy.NewOrganization("o", "O", "alice")
+			o.Spec.MembershipChanges = []v1alpha1.MembershipChange{c.change}
+			was := tenancy.Scope{User: "bob", Workspace: &tenancy.Workspace{UUID: "w"}}
+			require.Equal(t, c.want, was.At(o, c.inOrg, &inWorkspace, noon().Add(c.after)).WorkspaceRole)
+		})
+	}
+}
+
 // An Organization keeps an admin by hand and without an end, in every way in which it can lose one.
 func TestSoleAdmin_isOneWithoutAnEnd(t *testing.T) {
 	t.Parallel()
