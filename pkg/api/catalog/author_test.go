@@ -3,10 +3,12 @@ package catalog_test
 import (
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/test/doubles/apitest"
 )
 
@@ -41,4 +43,26 @@ func TestReplace_takesBackAChangeOfARemovedMember(t *testing.T) {
 			require.Equal(t, []string{"widgets"}, w.held[acmeCluster][made["uuid"].(string)].Spec.MemberResources)
 		})
 	}
+}
+
+// A person who could not publish an entry any more does not say what members write in the Workspaces that have its API.
+func TestReplace_isRefusedToAPublisherWhoseRightHasEnded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	made := w.do(apitest.Call{Method: http.MethodPost, As: apitest.Mixed, Path: inAcme, Body: body(t, map[string]any{"memberResources": []string{"widgets"}})}).
+		Object(t, http.StatusCreated)
+	name := made["uuid"].(string)
+	change := func(as string, resources ...string) apitest.Call {
+		return apitest.Call{Method: http.MethodPut, As: as, Path: inAcme + "/" + name, Body: body(t, map[string]any{"memberResources": resources})}
+	}
+	w.do(change(apitest.Mixed, "widgets", "gadgets")).Object(t, http.StatusOK)
+	w.failing = func(step string) error {
+		if strings.HasPrefix(step, "may bind") {
+			return errs.New(errs.Forbidden, "no")
+		}
+		return nil
+	}
+	w.do(change(apitest.Mixed)).Refused(t, http.StatusForbidden)
+	require.Equal(t, []string{"widgets", "gadgets"}, w.held[acmeCluster][name].Spec.MemberResources)
+	w.do(change(apitest.Admin, "widgets")).Object(t, http.StatusOK)
 }

@@ -340,20 +340,20 @@ func TestEntries_areReadByMembersOfTheOrg(t *testing.T) {
 func TestReplace_changesWhatIsNotLocked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	e := w.put(apitest.Acme, "widgets", apitest.Member)
+	e := w.put(apitest.Acme, "widgets", apitest.Mixed)
 	at := inAcme + "/" + e.Name
-	a := w.do(apitest.Call{As: apitest.Member, Method: http.MethodPut, Path: at, Body: body(t, map[string]any{
+	a := w.do(apitest.Call{As: apitest.Mixed, Method: http.MethodPut, Path: at, Body: body(t, map[string]any{
 		"displayName": "New", "description": "d", "version": "2", "ui": map[string]string{"iconURL": svgIcon}, "memberResources": []string{"widgets"},
 	})})
 	got := a.Object(t, http.StatusOK)
 	require.Equal(t, []any{"New", "d", "2", []any{"widgets"}, map[string]any{"iconURL": svgIcon}},
 		[]any{got["displayName"], got["description"], got["version"], got["memberResources"], got["ui"]})
-	got = w.do(apitest.Call{As: apitest.Member, Method: http.MethodPut, Path: at, Body: body(t, nil)}).Object(t, http.StatusOK)
+	got = w.do(apitest.Call{As: apitest.Mixed, Method: http.MethodPut, Path: at, Body: body(t, nil)}).Object(t, http.StatusOK)
 	for _, name := range []string{"description", "version", "memberResources", "ui"} {
 		require.NotContains(t, got, name, "it replaces")
 	}
 	held := w.held[acmeCluster][e.Name]
-	w.do(apitest.Call{As: apitest.Member, Method: http.MethodPut, Path: at, Body: body(t, nil)}).Object(t, http.StatusOK)
+	w.do(apitest.Call{As: apitest.Mixed, Method: http.MethodPut, Path: at, Body: body(t, nil)}).Object(t, http.StatusOK)
 	require.Equal(t, held, w.held[acmeCluster][e.Name], "nothing changes")
 
 	for field, changes := range map[string]map[string]any{
@@ -371,11 +371,11 @@ func TestReplace_changesWhatIsNotLocked(t *testing.T) {
 func TestEntries_areChangedByTheirPublisherAndAdmins(t *testing.T) {
 	t.Parallel()
 	for as, code := range map[string]int{
-		apitest.Admin: http.StatusOK, apitest.Member: http.StatusOK, apitest.Mixed: http.StatusForbidden, apitest.WSAdmin: http.StatusForbidden, apitest.Foreigner: http.StatusForbidden,
+		apitest.Admin: http.StatusOK, apitest.Mixed: http.StatusOK, apitest.Member: http.StatusForbidden, apitest.WSAdmin: http.StatusForbidden, apitest.Foreigner: http.StatusForbidden,
 	} {
 		for method, want := range map[string]int{http.MethodPut: code, http.MethodDelete: map[bool]int{true: http.StatusNoContent, false: code}[code == http.StatusOK]} {
 			w := newWorld(t)
-			e := w.put(apitest.Acme, "widgets", apitest.Member)
+			e := w.put(apitest.Acme, "widgets", apitest.Mixed)
 			c := apitest.Call{As: as, Method: method, Path: inAcme + "/" + e.Name}
 			if method == http.MethodPut {
 				c.Body = body(t, nil)

@@ -248,7 +248,7 @@ func (h *Handler) replace(w http.ResponseWriter, r *http.Request, p owner) error
 	if err != nil {
 		return err
 	}
-	judge, err := h.begin(r, p, func(s tenancy.Scope) error { return s.RequireChange(httpmw.CallerOf(r).User, e) })
+	judge, err := h.beginChange(r, p, e)
 	if err != nil {
 		return err
 	}
@@ -274,6 +274,25 @@ func (h *Handler) replace(w http.ResponseWriter, r *http.Request, p owner) error
 		},
 		View: func(e *v1alpha1.CatalogEntry) (any, string) { return h.view(p, e), e.ResourceVersion },
 	}.Serve(w, r, &h.Deps)
+}
+
+// beginChange is begin for a change of an entry. What it says gives rights in Workspaces that have the API, so that its
+// publisher must still be one who could publish it. Admins of the Organization are admins there anyway (O-15).
+func (h *Handler) beginChange(r *http.Request, p owner, e *v1alpha1.CatalogEntry) (judge func(context.Context) error, err error) {
+	begun, err := h.begin(r, p, func(s tenancy.Scope) error { return s.RequireChange(httpmw.CallerOf(r).User, e) })
+	if err != nil || p.scope == nil || p.scope.OrgRole.AtLeast(v1alpha1.RoleAdmin) {
+		return begun, err
+	}
+	workspace, err := tenancy.CheckCatalogExport(h.Tree, p.uuid(), e.Spec.APIExport)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		if err := begun(ctx); err != nil {
+			return err
+		}
+		return h.mayPublish(ctx, r, p, workspace, e.Spec.APIExport)
+	}, nil
 }
 
 // replaced sets the spec of an entry. It takes the change back if the right of its author has ended
