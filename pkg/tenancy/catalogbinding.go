@@ -10,6 +10,7 @@ import (
 
 	"github.com/kcp-dev/logicalcluster/v3"
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -74,9 +75,11 @@ func catalogClaims(claims []kcpapisv1alpha2.PermissionClaim) (all []v1alpha1.Cat
 // the entry can be disabled after it was deleted. Admins of the Workspace can alter it: it
 // grants nothing.
 type EnabledEntry struct {
-	UUID        string `json:"uuid"`
-	Slug        string `json:"slug"`
-	DisplayName string `json:"displayName"`
+	UUID string `json:"uuid"`
+	// UID is the metadata.uid of the entry. A later entry of the same slug has the same UUID.
+	UID         types.UID `json:"uid,omitempty"`
+	Slug        string    `json:"slug"`
+	DisplayName string    `json:"displayName"`
 	// MemberResources are those of the entry: its limit outlives the entry.
 	MemberResources []string `json:"memberResources,omitempty"`
 }
@@ -170,7 +173,7 @@ func (e Enabling) Binding() (want, held *kcpapisv1alpha2.APIBinding, changed boo
 	}
 	want.Spec.PermissionClaims = e.claims(want.Spec.PermissionClaims)
 	record, err := json.Marshal(EnabledEntry{
-		UUID: e.Entry.Name, Slug: e.Entry.Spec.Slug, DisplayName: e.Entry.Spec.DisplayName, MemberResources: e.Entry.Spec.MemberResources,
+		UUID: e.Entry.Name, UID: e.Entry.UID, Slug: e.Entry.Spec.Slug, DisplayName: e.Entry.Spec.DisplayName, MemberResources: e.Entry.Spec.MemberResources,
 	})
 	if err != nil {
 		return nil, nil, false, fmt.Errorf("encode the entry: %w", err)

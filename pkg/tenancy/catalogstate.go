@@ -108,15 +108,17 @@ func BindsExport(b *kcpapisv1alpha2.APIBinding, ref v1alpha1.APIExportRef) bool 
 // MemberResources are the resources of the API of a binding that members may write, by the
 // entries of its export that the Organization sees, the first of which is the oldest. None means
 // all. A limit of a Global entry comes first, then the entry that the binding names, then one of
-// an export in a Workspace of the Organization. Somebody who published an export of a provider is
+// an export in a Workspace of the Organization, at best of a publisher who may still bind it. Somebody who published an export of a provider is
 // not the provider: that entry limits what is enabled through it, and nothing else. The limit of
-// an entry that was deleted is in the binding.
+// an entry that was deleted is in the binding, also if another entry has its slug, and so its name, meanwhile.
 func MemberResources(org string, b *kcpapisv1alpha2.APIBinding, entries []ScopedEntry) []string {
 	was, _ := EnabledEntryOf(b)
+	ofOrg := func(p ScopedEntry) bool { return !p.Global && inWorkspaceOf(org, p.Entry.Spec.APIExport.Path) }
 	for _, speaks := range []func(ScopedEntry) bool{
 		func(p ScopedEntry) bool { return p.Global && len(p.Entry.Spec.MemberResources) > 0 },
-		func(p ScopedEntry) bool { return p.Entry.Name == was.UUID },
-		func(p ScopedEntry) bool { return !p.Global && inWorkspaceOf(org, p.Entry.Spec.APIExport.Path) },
+		func(p ScopedEntry) bool { return p.Entry.Name == was.UUID && (was.UID == "" || p.Entry.UID == was.UID) },
+		func(p ScopedEntry) bool { return ofOrg(p) && !RightEnded(p.Entry) },
+		ofOrg,
 	} {
 		if i := slices.IndexFunc(entries, speaks); i >= 0 {
 			return entries[i].Entry.Spec.MemberResources

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -118,12 +119,16 @@ func TestMemberResources_areSaidByTheProvider(t *testing.T) {
 		"aaaaaaaa-1111-4111-8111-000000000003", "aaaaaaaa-1111-4111-8111-000000000004", "aaaaaaaa-1111-4111-8111-000000000005"
 	entry := func(name, path string, isGlobal bool, resources ...string) tenancy.ScopedEntry {
 		e := &v1alpha1.CatalogEntry{}
-		e.Name, e.Spec.APIExport.Path, e.Spec.MemberResources = name, path, resources
+		e.Name, e.UID, e.Spec.APIExport.Path, e.Spec.MemberResources = name, types.UID("of "+name), path, resources
 		return tenancy.ScopedEntry{Entry: e, Global: isGlobal}
 	}
 	const provider, workspace = "root:kedge:providers:x", "root:kedge:orgs:" + org + ":" + gone
 	limited, free := entry(global, provider, true, "widgets"), entry(global, provider, true)
 	wide, narrow := entry(alias, provider, false), entry(alias, provider, false, "gadgets")
+	again := entry(alias, provider, false)
+	again.Entry.UID = "of another person"
+	former := entry(gone, workspace, false)
+	former.Entry.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionPublisherMayBind, Reason: v1alpha1.ReasonRightEnded}}
 	for name, c := range map[string]struct {
 		entries   []tenancy.ScopedEntry
 		enabledAs string
@@ -141,11 +146,14 @@ func TestMemberResources_areSaidByTheProvider(t *testing.T) {
 		"an alias that widens what a deleted one bound": {[]tenancy.ScopedEntry{wide}, gone, []string{"kept"}},
 		"an alias that enabled it":                      {[]tenancy.ScopedEntry{narrow, free}, alias, []string{"gadgets"}},
 		"the organization's own API, bound by hand":     {[]tenancy.ScopedEntry{entry(own, workspace, false, "tools")}, "", []string{"tools"}},
+		"a later alias that has the same slug":          {[]tenancy.ScopedEntry{again}, alias, []string{"kept"}},
+		"an entry of a former admin, bound by hand":     {[]tenancy.ScopedEntry{former, entry(own, workspace, false, "tools")}, "", []string{"tools"}},
+		"an entry of a former admin alone":              {[]tenancy.ScopedEntry{former}, "", nil},
 		"the organization's own API, enabled":           {[]tenancy.ScopedEntry{entry(own, workspace, false, "tools")}, own, []string{"tools"}},
 	} {
 		b := &kcpapisv1alpha2.APIBinding{}
 		if c.enabledAs != "" {
-			b.Annotations = map[string]string{v1alpha1.CatalogEntryAnnotation: `{"uuid":"` + c.enabledAs + `","slug":"x","displayName":"X","memberResources":["kept"]}`}
+			b.Annotations = map[string]string{v1alpha1.CatalogEntryAnnotation: `{"uuid":"` + c.enabledAs + `","uid":"of ` + c.enabledAs + `","slug":"x","displayName":"X","memberResources":["kept"]}`}
 		}
 		require.Equal(t, c.want, tenancy.MemberResources(org, b, c.entries), name)
 	}
