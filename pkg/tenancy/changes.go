@@ -93,7 +93,7 @@ func DecideEnding(o *v1alpha1.Organization, memberships []*v1alpha1.Membership, 
 		return nil, notByHand(e.User)
 	}
 	if !stays {
-		if err := e.checkGroups(before, memberships); err != nil {
+		if err := e.checkGroups(o, before, memberships); err != nil {
 			return nil, err
 		}
 	}
@@ -164,14 +164,14 @@ func LastingAdmin(m *v1alpha1.Membership) bool {
 }
 
 // checkGroups refuses a removal while a group gives something that would end with it.
-func (e Ending) checkGroups(before v1alpha1.MembershipChange, memberships []*v1alpha1.Membership) error {
-	extra := slices.Clone(before.Extra)
+func (e Ending) checkGroups(o *v1alpha1.Organization, before v1alpha1.MembershipChange, memberships []*v1alpha1.Membership) error {
+	causes := byMapping(o, e.User, "", before.Extra)
 	for _, m := range memberships {
 		if e.Cascade && m.Spec.Scope == v1alpha1.ScopeWorkspace && m.Spec.UserRef.Name == e.User {
-			extra = append(extra, ExtrasOf(m)...)
+			causes = append(causes, byMapping(o, e.User, WorkspaceUUID(m), ExtrasOf(m))...)
 		}
 	}
-	return givenByGroup(e.User, extra)
+	return givenByGroup(e.User, causes)
 }
 
 // ChangeApplies reports whether a change is still to be carried out on this Membership, or, if

@@ -169,14 +169,21 @@ func ByGroup(m *v1alpha1.Membership) bool {
 // CauseGroup is the cause of a refusal to remove somebody whom a mapping of a group lets in.
 const CauseGroup = "Group"
 
-// givenByGroup refuses to remove a Membership while a group gives something. A DELETE would not end that.
-func givenByGroup(user string, extra []v1alpha1.MembershipExtra) error {
-	var causes []errs.Cause
+// byMapping returns a cause for each mapping of a group that gives a part of a Membership and would give it again after a
+// DELETE. What the maker of a Workspace has there by a mapping of the Organization is none: it goes with that mapping, but
+// nothing gives it twice.
+func byMapping(o *v1alpha1.Organization, user, workspace string, extra []v1alpha1.MembershipExtra) (causes []errs.Cause) {
 	for _, x := range extra {
-		if id, ok := GroupOf(x.Source); ok {
+		id, ok := GroupOf(x.Source)
+		if m, known := MappingOf(o, id); ok && (!known || m.Workspace == workspace) {
 			causes = append(causes, errs.Cause{Type: CauseGroup, Field: id, Message: "the mapping " + id + " of a group gives user " + user + " a role here"})
 		}
 	}
+	return causes
+}
+
+// givenByGroup refuses to remove a Membership while a group gives something. A DELETE would not end that.
+func givenByGroup(user string, causes []errs.Cause) error {
 	if len(causes) == 0 {
 		return nil
 	}

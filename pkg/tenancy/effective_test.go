@@ -169,6 +169,22 @@ func TestDecideEdit_concernsThePartByHand(t *testing.T) {
 	requireCause(t, err, tenancy.CauseRoleTooLow)
 }
 
+// Who made a Workspace is not its admin for good because a group let them into the Organization.
+func TestDecideEdit_endsWhatAMakerHasByAGroup(t *testing.T) {
+	t.Parallel()
+	id, _ := tenancy.GroupOf(byGroup.Source)
+	o := &v1alpha1.Organization{}
+	remove := tenancy.MemberEdit{User: "bob", Workspace: partWorkspace, By: "alice", Remove: true}
+	maker := withParts("", nil, byGroup)
+	o.Spec.Groups = []v1alpha1.GroupMapping{{ID: id, Group: "kedge:staff", Role: v1alpha1.RoleMember}}
+	changes, err := tenancy.DecideEdit(o, maker, remove)
+	require.NoError(t, err)
+	require.True(t, tenancy.Removes(changes[0]))
+	o.Spec.Groups[0].Workspace = partWorkspace
+	_, err = tenancy.DecideEdit(o, maker, remove)
+	requireCause(t, err, tenancy.CauseGroup)
+}
+
 func TestDecideEnding_countsAdminsByHandOnly(t *testing.T) {
 	t.Parallel()
 	o := &v1alpha1.Organization{}

@@ -97,7 +97,7 @@ func DecideEdit(o *v1alpha1.Organization, held *v1alpha1.Membership, e MemberEdi
 		return nil, errs.New(errs.Conflict, "user "+e.User+" is being added at the moment; repeat the request afterwards")
 	}
 	if e.Remove && !e.Everything {
-		if err := givenByGroup(e.User, before.Extra); err != nil {
+		if err := givenByGroup(e.User, byMapping(o, e.User, e.Workspace, before.Extra)); err != nil {
 			return nil, err
 		}
 	}
