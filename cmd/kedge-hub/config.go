@@ -23,12 +23,23 @@ func addFlags(cmd *cobra.Command, options *server.Options) {
 }
 
 // complete returns the configuration that the command line, the environment and the file give, and
-// a context with the logger.
+// a context with the logger. It is for commands that serve nothing.
 func complete(cmd *cobra.Command, options *server.Options) (context.Context, server.Config, error) {
+	return completeBy(server.Options.CompleteWithoutServing, cmd, options)
+}
+
+// completeServing is complete for a hub that serves, and for the check of its flags.
+func completeServing(cmd *cobra.Command, options *server.Options) (context.Context, server.Config, error) {
+	return completeBy(server.Options.Complete, cmd, options)
+}
+
+func completeBy(
+	validate func(server.Options) (server.Config, error), cmd *cobra.Command, options *server.Options,
+) (context.Context, server.Config, error) {
 	if err := config.Load(cmd.Flags(), os.Environ()); err != nil {
 		return nil, server.Config{}, err
 	}
-	completed, err := options.Complete()
+	completed, err := validate(*options)
 	if err != nil {
 		return nil, server.Config{}, err
 	}
@@ -64,7 +75,7 @@ if a hub or an etcd works with the folder, or if it has no data of kcp.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			given := givenArguments(cmd.Flags(), "data-dir", "promote")
-			ctx, completed, err := complete(cmd, options)
+			ctx, completed, err := completeServing(cmd, options)
 			if err != nil {
 				return fmt.Errorf("%w\n%w", err, errUsage)
 			}

@@ -74,7 +74,7 @@ unless --kcp-kubeconfig gives an external one.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, completed, err := complete(cmd, options)
+			ctx, completed, err := completeServing(cmd, options)
 			if err != nil {
 				return fmt.Errorf("%w\n%w", err, errUsage)
 			}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"io"
+	"os"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,12 +24,54 @@ func TestCommand_refusesANumberOfArguments(t *testing.T) {
 		{[]string{"verify", "a"}, "kedge-hub verify takes flags alone"},
 		{[]string{"version", "a"}, "kedge-hub version takes flags alone"},
 	} {
-		cmd := command()
-		cmd.SetArgs(c.args)
-		cmd.SetOut(io.Discard)
-		cmd.SetErr(io.Discard)
-		err := cmd.ExecuteContext(t.Context())
+		err := run(t, c.args...)
 		require.ErrorIs(t, err, errUsage, c.args)
 		require.ErrorContains(t, err, c.says)
+	}
+}
+
+// setImageEnvironment sets the addresses that the image sets for every command.
+func setImageEnvironment(t *testing.T) {
+	t.Helper()
+	source, err := os.ReadFile("../../deploy/image/main.go")
+	require.NoError(t, err)
+	variables := regexp.MustCompile(`"(KEDGE_HUB_\w+)=([^"]+)",`).FindAllStringSubmatch(string(source), -1)
+	require.Len(t, variables, 2, "the two listeners")
+	for _, v := range variables {
+		t.Setenv(v[1], v[2])
+	}
+}
+
+// run runs a command line and returns its error.
+func run(t *testing.T, args ...string) error {
+	t.Helper()
+	cmd := command()
+	cmd.SetArgs(args)
+	cmd.SetOut(io.Discard)
+	cmd.SetErr(io.Discard)
+	return cmd.ExecuteContext(t.Context())
+}
+
+// Commands that serve nothing find the mistake of their own flags, and ask for no URL of clients.
+func TestCommands_inTheImageNeedTheURLOnlyToServe(t *testing.T) {
+	setImageEnvironment(t)
+	dir := "--data-dir=" + t.TempDir()
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"audit", "verify", dir, "--head=x"}, "--head"},
+		{[]string{"backup", dir, "--rate=1", "-"}, "--rate"},
+		{[]string{"verify", dir, "--output=yaml"}, "--output"},
+		{[]string{"restore", dir}, "name the file of the backup"},
+	} {
+		err := run(t, c.args...)
+		require.ErrorContains(t, err, c.says, c.args)
+		require.NotContains(t, err.Error(), "--external-url", c.args)
+	}
+	for _, args := range [][]string{{dir}, {"check", dir}, {"check", "--promote", dir}} {
+		err := run(t, args...)
+		require.ErrorIs(t, err, errUsage, args)
+		require.ErrorContains(t, err, "--external-url: is required", args)
 	}
 }

@@ -64,17 +64,22 @@ func TestRestore_asksForTheTimeOfTheEarliestSnapshot(t *testing.T) {
 	require.Contains(t, string(guide), "a restore asks for this time, that of the earliest snapshot of all shards")
 }
 
-// The example is what an operator has after a loss: it must be objects of Kubernetes, and a command line of this program.
-func TestRestore_hasAPodForKubernetes(t *testing.T) {
-	t.Parallel()
+// restorePod returns the objects of the example.
+func restorePod(t *testing.T) (claim corev1.PersistentVolumeClaim, pod corev1.Pod, text string) {
+	t.Helper()
 	raw, err := os.ReadFile("../../deploy/examples/restore-pod.yaml")
 	require.NoError(t, err)
 	first, second, ok := strings.Cut(string(raw), "\n---\n")
 	require.True(t, ok)
-	var claim corev1.PersistentVolumeClaim
-	var pod corev1.Pod
 	require.NoError(t, yaml.UnmarshalStrict([]byte(first), &claim))
 	require.NoError(t, yaml.UnmarshalStrict([]byte(second), &pod))
+	return claim, pod, second
+}
+
+// The example is what an operator has after a loss: it must be objects of Kubernetes, and a command line of this program.
+func TestRestore_hasAPodForKubernetes(t *testing.T) {
+	t.Parallel()
+	claim, pod, text := restorePod(t)
 	require.Equal(t, int64(65532), *pod.Spec.SecurityContext.RunAsUser, "the user of the image")
 	volumes := map[string]corev1.Volume{}
 	for _, v := range pod.Spec.Volumes {
@@ -100,7 +105,22 @@ func TestRestore_hasAPodForKubernetes(t *testing.T) {
 	guide, err := os.ReadFile("../../deploy/README.md")
 	require.NoError(t, err)
 	for _, file := range []string{"/restore/backup.tar.gz", "/restore/audit", "/restore/complete"} {
-		require.Contains(t, second, file)
+		require.Contains(t, text, file)
 		require.Contains(t, string(guide), file)
 	}
+}
+
+// The command line is complete with the environment of the image. The command looks for the files, which are not here.
+func TestRestore_runsInThePodWithTheEnvironmentOfTheImage(t *testing.T) {
+	setImageEnvironment(t)
+	_, pod, _ := restorePod(t)
+	dir := t.TempDir()
+	args := make([]string, 0, len(pod.Spec.Containers[0].Args))
+	for _, arg := range pod.Spec.Containers[0].Args {
+		args = append(args, strings.NewReplacer("/var/lib/kedge-hub", dir+"/data", "/restore/", dir+"/").Replace(arg))
+	}
+	err := run(t, args...)
+	require.NotErrorIs(t, err, errUsage)
+	require.ErrorContains(t, err, "--replay: ")
+	require.ErrorContains(t, err, dir+"/audit")
 }

@@ -4,12 +4,8 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -33,12 +29,7 @@ type Options struct {
 	// DataDir (--data-dir) is the directory of the hub's files: certificates in tls/, and
 	// the data of the embedded kcp and etcd in kcp/. Default .kedge.
 	DataDir string
-	// ListenAddress (--listen-address) is the address and port that serve HTTPS. Default
-	// 127.0.0.1:9443.
-	ListenAddress string
-	// ExternalURL (--external-url) is the https URL that clients use; it is written to
-	// kubeconfigs. Default https://{ListenAddress}.
-	ExternalURL string
+	AddressOptions
 	// TLSCertFile, TLSKeyFile and TLSCAFile (--tls-cert-file, --tls-key-file,
 	// --tls-ca-file) are PEM files: the serving certificate with its chain, its private
 	// key, and the CA certificates that clients are told to trust. All or none are given;
@@ -133,10 +124,6 @@ type Options struct {
 	// Limits are the limits of clients.
 	Limits LimitOptions
 
-	// MetricsListenAddress (--metrics-listen-address) is the address and port that serve
-	// /metrics and the details of /readyz over HTTP, without authentication. Empty disables
-	// it. Default 127.0.0.1:9464.
-	MetricsListenAddress string
 	// Tracing are the settings of traces.
 	Tracing TracingOptions
 	// LogFormat (--log-format) is console or json. Default console.
@@ -156,7 +143,7 @@ type Options struct {
 func New() *Options {
 	return &Options{
 		DataDir:               ".kedge",
-		ListenAddress:         "127.0.0.1:9443",
+		AddressOptions:        AddressOptions{ListenAddress: "127.0.0.1:9443", MetricsListenAddress: "127.0.0.1:9464"},
 		RootWorkspace:         "root:kedge",
 		LeaderElect:           true,
 		KCPPort:               6443,
@@ -182,7 +169,6 @@ func New() *Options {
 		Sessions:              newSessionOptions(),
 		Limits:                newLimitOptions(),
 		Tracing:               newTracingOptions(),
-		MetricsListenAddress:  "127.0.0.1:9464",
 		LogFormat:             "console",
 		LogLevel:              "info",
 		FollowTimeout:         5 * time.Second,
@@ -193,8 +179,7 @@ func New() *Options {
 // AddFlags defines the flags in fs.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.DataDir, "data-dir", o.DataDir, "Directory of the hub's files: certificates in tls/ and, with an embedded kcp, the data of kcp and etcd in kcp/.")
-	fs.StringVar(&o.ListenAddress, "listen-address", o.ListenAddress, "Address and port on which the hub serves HTTPS.")
-	fs.StringVar(&o.ExternalURL, "external-url", o.ExternalURL, "The https URL that clients use to reach the hub. It is written to kubeconfigs. Default: https://{listen-address}.")
+	o.AddressOptions.addFlags(fs)
 	fs.StringVar(&o.TLSCertFile, "tls-cert-file", o.TLSCertFile, "PEM file with the serving certificate and its chain, instead of a certificate signed by a CA of the hub's own. Requires --tls-key-file and --tls-ca-file.")
 	fs.StringVar(&o.TLSKeyFile, "tls-key-file", o.TLSKeyFile, "PEM file with the private key of --tls-cert-file.")
 	fs.StringVar(&o.TLSCAFile, "tls-ca-file", o.TLSCAFile, "PEM file with the CA certificates that clients trust. They are written to kubeconfigs.")
@@ -231,13 +216,12 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.Storage.addFlags(fs)
 	o.Sessions.addFlags(fs)
 	o.Limits.addFlags(fs)
-	fs.StringVar(&o.MetricsListenAddress, "metrics-listen-address", o.MetricsListenAddress, "Address and port on which /metrics and the details of /readyz are served over HTTP, without authentication. Empty disables it.")
 	o.Tracing.addFlags(fs)
 	fs.StringVar(&o.LogFormat, "log-format", o.LogFormat, "Log format: console or json.")
 	fs.StringVar(&o.LogLevel, "log-level", o.LogLevel, "Log level: debug, info, warn or error. Logs of kcp and client-go are shown at debug only.")
 }
 
-// Config is a validated configuration. Only Complete returns one.
+// Config is a validated configuration. Only Complete and CompleteWithoutServing return one.
 type Config struct{ completed }
 
 type completed struct {
@@ -259,9 +243,16 @@ type completed struct {
 	backendRoots, traceRoots *x509.CertPool
 }
 
-// Complete validates the options and derives values from them. The error names every
-// invalid flag and how to correct it.
-func (o Options) Complete() (Config, error) {
+// Complete validates the options of a hub that serves and derives values from them. The error names
+// every invalid flag and how to correct it.
+func (o Options) Complete() (Config, error) { return o.complete(true) }
+
+// CompleteWithoutServing is Complete for a command that serves nothing. No client has to reach it, so it
+// needs no --external-url, whatever --listen-address covers: the image sets that one for every command.
+func (o Options) CompleteWithoutServing() (Config, error) { return o.complete(false) }
+
+// complete validates the options and derives values from them. serves is false for a command that serves nothing.
+func (o Options) complete(serves bool) (Config, error) {
 	var bad []error
 	fail := func(flag, format string, args ...any) {
 		bad = append(bad, fmt.Errorf("--%s: %s", flag, fmt.Sprintf(format, args...)))
@@ -275,20 +266,7 @@ func (o Options) Complete() (Config, error) {
 	} else if o.DataDir, err = filepath.Abs(o.DataDir); err != nil {
 		fail("data-dir", "%v", err)
 	}
-	host, port, err := net.SplitHostPort(o.ListenAddress)
-	if err != nil || !validPort(port, false) {
-		fail("listen-address", "%q is not address:port, such as 127.0.0.1:9443", o.ListenAddress)
-	}
-	if o.ExternalURL == "" {
-		if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-			fail("external-url", "is required if --listen-address covers all addresses of the machine")
-		}
-		o.ExternalURL = "https://" + net.JoinHostPort(host, port)
-	}
-	if u, err := url.Parse(o.ExternalURL); err != nil || u.Scheme != "https" || u.Host == "" || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		fail("external-url", "%q is not an https URL without a path, such as https://hub.example.com", o.ExternalURL)
-	}
-	o.ExternalURL = strings.TrimSuffix(o.ExternalURL, "/")
+	o.AddressOptions.complete(serves, fail)
 	given := 0
 	for flag, file := range map[string]string{"tls-cert-file": o.TLSCertFile, "tls-key-file": o.TLSKeyFile, "tls-ca-file": o.TLSCAFile} {
 		if file != "" {
@@ -333,11 +311,6 @@ func (o Options) Complete() (Config, error) {
 	for _, name := range o.BindableClusterRoles {
 		if name == "" || tenancy.ReservedRole(name) {
 			fail("bindable-cluster-role", "%q cannot be bound through a Membership; name another ClusterRole", name)
-		}
-	}
-	if o.MetricsListenAddress != "" {
-		if _, port, err := net.SplitHostPort(o.MetricsListenAddress); err != nil || !validPort(port, true) {
-			fail("metrics-listen-address", "%q is not address:port, such as 127.0.0.1:9464", o.MetricsListenAddress)
 		}
 	}
 	var manifests []*unstructured.Unstructured
@@ -389,9 +362,4 @@ func (c Config) Certificate() certs.Options {
 		CertFile: c.TLSCertFile, KeyFile: c.TLSKeyFile, CAFile: c.TLSCAFile,
 		Dir: filepath.Join(c.DataDir, "tls"), ExternalURL: c.ExternalURL, ListenAddress: c.ListenAddress,
 	}
-}
-
-func validPort(port string, zero bool) bool {
-	n, err := strconv.ParseUint(port, 10, 16)
-	return err == nil && (n > 0 || zero)
 }

@@ -130,6 +130,23 @@ func TestComplete_namesTheBadFlag(t *testing.T) {
 	}
 }
 
+// backup, verify and restore run in the image, which sets --listen-address to all addresses for every command.
+func TestCompleteWithoutServing_needsNoURL(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{"0.0.0.0:9443", ":9443", "[::]:9443"} {
+		o := New()
+		o.ListenAddress = address
+		_, err := o.CompleteWithoutServing()
+		require.NoError(t, err, address)
+		_, err = o.Complete()
+		require.ErrorContains(t, err, "--external-url: is required", address)
+	}
+	o := New()
+	o.ExternalURL = "hub.example.com"
+	_, err := o.CompleteWithoutServing()
+	require.ErrorContains(t, err, "--external-url", "what is given is checked")
+}
+
 // Static tokens are for development: the portal takes them where no other machine can send one.
 func TestPortalTokens_areForLoopbackOnly(t *testing.T) {
 	t.Parallel()
