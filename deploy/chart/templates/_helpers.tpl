@@ -28,8 +28,17 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if or .Values.kcp.embedded .Values.persistence.perReplica }}true{{ end -}}
 {{- end }}
 
+{{- define "kedge-hub.replicas" -}}
+{{- if .Values.kcp.embedded }}1{{ else }}{{ .Values.replicaCount | default 2 }}{{ end -}}
+{{- end }}
+
 {{- /* Mistakes that the schema cannot tell. */ -}}
 {{- define "kedge-hub.validate" -}}
+{{- $name := include "kedge-hub.name" . }}
+{{- $old := lookup "apps/v1" "StatefulSet" .Release.Namespace $name }}
+{{- if and (include "kedge-hub.stateful" .) $old (ne (dig "spec" "podManagementPolicy" "Parallel" $old) "Parallel") }}
+{{- fail (printf "the StatefulSet %s has podManagementPolicy OrderedReady, which Kubernetes cannot change: run kubectl -n %s delete statefulset %s --cascade=orphan, which keeps the Pod and its volume, and then this command again" $name .Release.Namespace $name) }}
+{{- end }}
 {{- if and .Values.kcp.embedded (ne (int (.Values.replicaCount | default 1)) 1) }}
 {{- fail "replicaCount: an embedded kcp has exactly one replica; set kcp.embedded=false and kcp.existingSecret for more" }}
 {{- end }}

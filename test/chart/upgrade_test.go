@@ -1,0 +1,69 @@
+package chart
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+)
+
+// cluster is what the templates learn of a cluster.
+type cluster struct {
+	// apis are those beside the ones that every cluster has.
+	apis []string
+	// version is that of Kubernetes, and v1.37.2 if it is empty.
+	version string
+	// objects are those of the release, one of a kind.
+	objects map[string]*unstructured.Unstructured
+}
+
+// GetClientFor returns a client that finds the object of a kind.
+func (in cluster) GetClientFor(_, kind string) (client dynamic.NamespaceableResourceInterface, namespaced bool, err error) {
+	return finder{object: in.objects[kind]}, true, nil
+}
+
+// finder is a client that finds one object, or none.
+type finder struct {
+	dynamic.NamespaceableResourceInterface
+	object *unstructured.Unstructured
+}
+
+func (f finder) Namespace(string) dynamic.ResourceInterface { return f }
+
+func (f finder) Get(_ context.Context, name string, _ metav1.GetOptions, _ ...string) (*unstructured.Unstructured, error) {
+	if f.object == nil {
+		return nil, apierrors.NewNotFound(schema.GroupResource{}, name)
+	}
+	return f.object, nil
+}
+
+// A Pod that a bad upgrade broke is replaced by the next upgrade or rollback.
+func TestChart_replacesAPodThatDoesNotStart(t *testing.T) {
+	t.Parallel()
+	for name, values := range map[string]string{"embedded": embedded, "external": external + "persistence: {perReplica: true}\n"} {
+		old := func(policy string) cluster {
+			return cluster{objects: map[string]*unstructured.Unstructured{"StatefulSet": {Object: map[string]any{
+				"spec": map[string]any{"podManagementPolicy": policy},
+			}}}}
+		}
+		objects, notes, err := old("Parallel").render(values)
+		require.NoError(t, err, name)
+		var set appsv1.StatefulSet
+		require.NoError(t, yaml.UnmarshalStrict(objects["StatefulSet/prod-kedge-hub"], &set))
+		require.Equal(t, appsv1.ParallelPodManagement, set.Spec.PodManagementPolicy, name)
+		require.Contains(t, notes, " logs -l app.kubernetes.io/name=kedge-hub,app.kubernetes.io/instance=prod --previous", name)
+		_, _, err = old("OrderedReady").render(values)
+		require.ErrorContains(t, err, "kubectl -n kedge delete statefulset prod-kedge-hub --cascade=orphan", "the field cannot be changed: "+name)
+	}
+	_, _, err := cluster{objects: map[string]*unstructured.Unstructured{"StatefulSet": {Object: map[string]any{
+		"spec": map[string]any{"podManagementPolicy": "OrderedReady"},
+	}}}}.render(external)
+	require.NoError(t, err, "a Deployment takes the place of the StatefulSet")
+}
