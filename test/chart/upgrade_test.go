@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -66,4 +67,50 @@ func TestChart_replacesAPodThatDoesNotStart(t *testing.T) {
 		"spec": map[string]any{"podManagementPolicy": "OrderedReady"},
 	}}}}.render(external)
 	require.NoError(t, err, "a Deployment takes the place of the StatefulSet")
+}
+
+// podOf returns the Pod of the Deployment or the StatefulSet.
+func podOf(t *testing.T, objects map[string][]byte) corev1.PodSpec {
+	t.Helper()
+	var workload struct {
+		Spec struct{ Template corev1.PodTemplateSpec }
+	}
+	raw, ok := objects["StatefulSet/prod-kedge-hub"]
+	if !ok {
+		raw = objects["Deployment/prod-kedge-hub"]
+	}
+	require.NoError(t, yaml.Unmarshal(raw, &workload))
+	require.Len(t, workload.Spec.Template.Spec.Containers, 1)
+	return workload.Spec.Template.Spec
+}
+
+// A rolling update and the drain of a node refuse no connection.
+func TestChart_servesUntilProxiesKnowThatAPodEnds(t *testing.T) {
+	t.Parallel()
+	const volumes = external + "persistence: {perReplica: true}\n"
+	for name, c := range map[string]struct {
+		values, version string
+		grace           int64
+		waits           bool
+	}{
+		"replicas":                       {values: external, grace: 100, waits: true},
+		"replicas with volumes":          {values: volumes, grace: 100, waits: true},
+		"a time of your own":             {values: external + "terminationGracePeriodSeconds: 30\n", grace: 40, waits: true},
+		"one, beside its successor":      {values: external + "replicaCount: 1\n", grace: 100, waits: true},
+		"one with a volume":              {values: volumes + "replicaCount: 1\n", grace: 90},
+		"embedded":                       {values: embedded, grace: 90},
+		"Kubernetes that can wait":       {values: external, version: "v1.30.1-gke.1200", grace: 100, waits: true},
+		"Kubernetes that cannot wait":    {values: external, version: "v1.29.9", grace: 90},
+		"Kubernetes with another suffix": {values: external, version: "v1.29.9-eks-1234", grace: 90},
+	} {
+		objects, _, err := cluster{version: c.version}.render(c.values)
+		require.NoError(t, err, name)
+		pod := podOf(t, objects)
+		require.Equal(t, c.grace, *pod.TerminationGracePeriodSeconds, name)
+		if !c.waits {
+			require.Nil(t, pod.Containers[0].Lifecycle, name)
+			continue
+		}
+		require.Equal(t, &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 10}}}, pod.Containers[0].Lifecycle, name)
+	}
 }

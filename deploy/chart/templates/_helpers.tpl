@@ -32,6 +32,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if .Values.kcp.embedded }}1{{ else }}{{ .Values.replicaCount | default 2 }}{{ end -}}
 {{- end }}
 
+{{- /* The seconds for which a Pod that is to end goes on serving; 0 if no other one serves meanwhile, or Kubernetes cannot wait. */ -}}
+{{- define "kedge-hub.preStopSeconds" -}}
+{{- $alone := or .Values.kcp.embedded (and .Values.persistence.perReplica (eq (int (include "kedge-hub.replicas" .)) 1)) }}
+{{- if and (not $alone) (semverCompare ">=1.30.0-0" .Capabilities.KubeVersion.Version) }}10{{ else }}0{{ end -}}
+{{- end }}
+
 {{- /* Mistakes that the schema cannot tell. */ -}}
 {{- define "kedge-hub.validate" -}}
 {{- $name := include "kedge-hub.name" . }}
@@ -139,7 +145,7 @@ spec:
   automountServiceAccountToken: false
   # Kubernetes would set KEDGE_HUB_PORT and others for a Service of this name.
   enableServiceLinks: false
-  terminationGracePeriodSeconds: {{ .Values.terminationGracePeriodSeconds }}
+  terminationGracePeriodSeconds: {{ add .Values.terminationGracePeriodSeconds (include "kedge-hub.preStopSeconds" .) }}
   securityContext:
     runAsNonRoot: true
     runAsUser: 65532
@@ -176,6 +182,12 @@ spec:
           containerPort: 9443
         - name: metrics
           containerPort: 9464
+      {{- with include "kedge-hub.preStopSeconds" . | int }}
+      # The hub accepts no connection after SIGTERM, and proxies learn only after seconds that the Pod ends.
+      lifecycle:
+        preStop:
+          sleep: {seconds: {{ . }}}
+      {{- end }}
       startupProbe:
         httpGet: {path: /livez, port: https, scheme: HTTPS}
         periodSeconds: 2
