@@ -114,3 +114,16 @@ func TestChart_servesUntilProxiesKnowThatAPodEnds(t *testing.T) {
 		require.Equal(t, &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 10}}}, pod.Containers[0].Lifecycle, name)
 	}
 }
+
+// The only replica can be evicted: a budget that keeps it forbids the drain of its node for ever.
+func TestChart_letsTheOnlyReplicaGo(t *testing.T) {
+	t.Parallel()
+	for values, want := range map[string]bool{
+		embedded: false, external: true, external + "replicaCount: 1\n": false, external + "replicaCount: 3\n": true,
+		external + "replicaCount: 1\npersistence: {perReplica: true}\n": false, external + "podDisruptionBudget: {enabled: false}\n": false,
+	} {
+		objects, _, err := render(values)
+		require.NoError(t, err, values)
+		require.Equal(t, want, objects["PodDisruptionBudget/prod-kedge-hub"] != nil, values)
+	}
+}
