@@ -15,7 +15,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end }}
 
 {{- define "kedge-hub.host" -}}
-{{- (urlParse .Values.externalURL).host | splitList ":" | first -}}
+{{- (urlParse .Values.externalURL).hostname -}}
 {{- end }}
 
 {{- /* The Secret with the serving certificate. */ -}}
