@@ -2,6 +2,9 @@ package chart
 
 import (
 	"context"
+	"os"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -131,4 +134,28 @@ func TestChart_letsTheOnlyReplicaGo(t *testing.T) {
 		require.NoError(t, err, values)
 		require.Equal(t, want, objects["PodDisruptionBudget/prod-kedge-hub"] != nil, values)
 	}
+}
+
+// The commands of the guide name the claim and the StatefulSet of the release hub.
+func TestChart_guideEnlargesTheVolume(t *testing.T) {
+	t.Parallel()
+	objects, _, err := render(embedded)
+	require.NoError(t, err)
+	var set appsv1.StatefulSet
+	require.NoError(t, yaml.UnmarshalStrict(objects["StatefulSet/prod-kedge-hub"], &set))
+	name := strings.Replace(set.Name, "prod", "hub", 1)
+	guide, err := os.ReadFile("../../deploy/README.md")
+	require.NoError(t, err)
+	require.Contains(t, string(guide), "\n$ kubectl -n kedge delete statefulset "+name+" --cascade=orphan\n")
+	claim := set.Spec.VolumeClaimTemplates[0].Name + "-" + name + "-0"
+	patch := regexp.MustCompile(`(?m)^\$ kubectl -n kedge patch pvc ` + claim + ` --patch '(.+)'$`).FindSubmatch(guide)
+	require.Len(t, patch, 2)
+	var patched corev1.PersistentVolumeClaim
+	require.NoError(t, yaml.UnmarshalStrict(patch[1], &patched))
+	size := patched.Spec.Resources.Requests.Storage().String()
+	require.Contains(t, string(guide), " --reuse-values --set persistence.size="+size+"\n")
+	objects, _, err = render(embedded + "persistence: {size: " + size + "}\n")
+	require.NoError(t, err)
+	require.NoError(t, yaml.UnmarshalStrict(objects["StatefulSet/prod-kedge-hub"], &set))
+	require.Equal(t, size, set.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests.Storage().String())
 }
