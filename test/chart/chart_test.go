@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -400,6 +401,26 @@ func TestChart_reachesTheBillingTable(t *testing.T) {
 	require.NoError(t, yaml.Unmarshal(objects["ConfigMap/prod-kedge-hub"], &config))
 	require.Contains(t, config.Data["hub.yaml"], "billing-database-password-file: /etc/kedge-hub/billing-database/password")
 	require.Contains(t, config.Data["hub.yaml"], "billing-table: hours")
+}
+
+// The environment has precedence over the file of the chart, and the image sets some flags in it.
+func TestChart_setsTheFlagsThatTheImageSets(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("../../deploy/image/main.go")
+	require.NoError(t, err)
+	variables := regexp.MustCompile(`"(KEDGE_HUB_\w+)=`).FindAllStringSubmatch(string(source), -1)
+	require.Len(t, variables, 4)
+	for _, v := range variables {
+		flag := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(v[1], "KEDGE_HUB_"), "_", "-"))
+		for _, value := range []string{"/elsewhere", ""} {
+			objects, _, err := render(embedded + "config: {" + flag + ": '" + value + "'}\n")
+			if err != nil {
+				require.ErrorContains(t, err, "config."+flag+": another value of the chart sets it")
+				continue
+			}
+			require.Contains(t, podOf(t, objects).Containers[0].Env, corev1.EnvVar{Name: v[1], Value: value}, flag)
+		}
+	}
 }
 
 func TestChart_notesSayWhoCanLogIn(t *testing.T) {

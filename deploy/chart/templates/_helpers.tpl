@@ -163,7 +163,7 @@ spec:
         {{- range .Values.extraArgs }}
         - {{ . | quote }}
         {{- end }}
-      {{- if or .Values.database.existingSecret .Values.billingDatabase.existingSecret .Values.extraEnv }}
+      {{- if or .Values.database.existingSecret .Values.billingDatabase.existingSecret .Values.extraEnv (hasKey .Values.config "downloads-dir") }}
       env:
         {{- with .Values.database.existingSecret }}
         - name: KEDGE_HUB_DATABASE
@@ -174,6 +174,11 @@ spec:
         - name: KEDGE_HUB_BILLING_DATABASE
           valueFrom:
             secretKeyRef: {name: {{ . }}, key: url}
+        {{- end }}
+        {{- if hasKey .Values.config "downloads-dir" }}
+        # The image sets it, and the environment has precedence over the file.
+        - name: KEDGE_HUB_DOWNLOADS_DIR
+          value: {{ index .Values.config "downloads-dir" | toString | quote }}
         {{- end }}
         {{- with .Values.extraEnv }}{{ toYaml . | nindent 8 }}{{ end }}
       {{- end }}
