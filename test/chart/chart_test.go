@@ -469,6 +469,8 @@ func TestChart_refusesWhatCannotRun(t *testing.T) {
 		"an unknown value":         {embedded + "replicas: 2", "replicas"},
 		"a flag of the chart's":    {embedded + "config: {token-file: /x}", "config.token-file"},
 		"a database twice":         {embedded + "database: {existingSecret: a}\nconfig: {database: none}", "config.database"},
+		"SQLite for replicas":      {external + "config: {database: 'sqlite:/var/lib/kedge-hub/records.db'}", "config.database"},
+		"SQLite for volumes":       {external + "persistence: {perReplica: true}\nconfig: {database: 'sqlite:/x'}", "config.database"},
 		"a password elsewhere":     {embedded + "config: {database-password-file: /x}", "database.existingSecret"},
 		"a billing database twice": {embedded + "billingDatabase: {existingSecret: a}\nconfig: {billing-database: b, billing-table: c}", "config.billing-database"},
 		"a billing database alone": {embedded + "billingDatabase: {existingSecret: a}", "config.billing-table"},
@@ -477,5 +479,9 @@ func TestChart_refusesWhatCannotRun(t *testing.T) {
 	} {
 		_, _, err := render(c.values)
 		require.ErrorContains(t, err, c.want, name)
+	}
+	for _, alone := range []string{embedded, external + "replicaCount: 1\n"} {
+		_, _, err := render(alone + "config: {database: 'sqlite:/var/lib/kedge-hub/records.db'}\n")
+		require.NoError(t, err, "SQLite is for one replica")
 	}
 }

@@ -59,6 +59,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if and .Values.database.existingSecret (hasKey .Values.config "database") }}
 {{- fail "config.database: database.existingSecret sets it" }}
 {{- end }}
+{{- if and (hasPrefix "sqlite:" (toString (index .Values.config "database"))) (gt (int (include "kedge-hub.replicas" .)) 1) }}
+{{- fail "config.database: SQLite is for one replica; give a PostgreSQL, which all replicas share, in database.existingSecret" }}
+{{- end }}
 {{- if hasKey .Values.config "billing-database-password-file" }}
 {{- fail "config.billing-database-password-file: give billingDatabase.existingSecret, which has url and password" }}
 {{- end }}
