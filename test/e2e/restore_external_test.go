@@ -104,7 +104,7 @@ func TestRestoreExternal_givesNoRightBackOnAnyReplica(t *testing.T) {
 	}
 	storesItsEvents(t, hubs[1], database)
 	files := []string{"--replay", filepath.Join(hubs[0].dir, "audit"), "--replay-database", "none"}
-	all := []string{"--replay", filepath.Join(hubs[0].dir, "audit"), "--replay-database", strings.TrimPrefix(database, "sqlite:")}
+	all := []string{"--replay", filepath.Join(hubs[0].dir, "audit"), "--replay-database", database}
 	out, err := orders(all...)
 	require.Error(t, err)
 	require.Contains(t, out, "stop all replicas", "hubs serve")

@@ -38,8 +38,12 @@ func Promote(c options.Config, standalone Standalone, given []string, out io.Wri
 	if err != nil {
 		return fmt.Errorf("--data-dir: %w", err)
 	}
-	kubeconfig := "--kcp-kubeconfig=" + filepath.Join(dir, "admin.kubeconfig")
-	hub := append([]string{"kedge-hub", "--data-dir=" + c.DataDir}, append(given, kubeconfig)...)
+	external := []string{"--kcp-kubeconfig=" + filepath.Join(dir, "admin.kubeconfig")}
+	if c.Records.Records().Local() {
+		// A hub with a file of SQLite is the only one.
+		external = append(external, "--leader-elect=false")
+	}
+	hub := append([]string{"kedge-hub", "--data-dir=" + c.DataDir}, append(given, external...)...)
 	if c.Records.Database == records.DefaultURL(c.DataDir) {
 		hub = append(hub, "--database="+c.Records.Database)
 	}
@@ -67,7 +71,7 @@ func Promote(c options.Config, standalone Standalone, given []string, out io.Wri
 %[9]s
 # To go back, stop the hub, then kcp, then etcd, and start the hub as before.
 `, c.DataDir, version.Etcd(), script(etcd), version.KCP(), note, certificateNote(dir), script(kcp),
-		script([]string{"kedge-hub", "check", "--data-dir=" + c.DataDir, kubeconfig}), script(hub))
+		script(append([]string{"kedge-hub", "check", "--data-dir=" + c.DataDir}, external...)), script(hub))
 	return nil
 }
 

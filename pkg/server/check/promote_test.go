@@ -6,10 +6,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
 	"github.com/faroshq/kedge-hub/pkg/backup"
@@ -47,6 +49,7 @@ func TestPromote_printsAScript(t *testing.T) {
 	for from, to := range map[string]string{"tls.crt": "apiserver.crt", "tls.key": "apiserver.key"} {
 		require.NoError(t, os.Rename(filepath.Join(kcp, from), filepath.Join(kcp, to)))
 	}
+	require.NoError(t, os.WriteFile(filepath.Join(kcp, "admin.kubeconfig"), nil, 0o600))
 	tokens := filepath.Join(dir, "tokens.csv")
 	require.NoError(t, os.WriteFile(tokens, []byte("hush,alice,1"), 0o600))
 	out, err := promoted(t, func(o *options.Options) { o.DataDir, o.TokenFile = dir, tokens }, programs,
@@ -69,13 +72,51 @@ for arg; do echo "$arg"; done
 	ran, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", ran)
 	kubeconfig := "--kcp-kubeconfig=" + filepath.Join(kcp, "admin.kubeconfig")
+	printed := strings.Split(strings.TrimSuffix(string(ran), "\n"), "\n")
 	require.Equal(t, []string{
 		"etcd", "--data-dir=" + kcp,
 		"kcp", "start", "--root-directory=" + kcp, "--token-auth-file=" + tokens,
-		"kedge-hub", "check", "--data-dir=" + dir, kubeconfig,
-		"kedge-hub", "--data-dir=" + dir, "--listen-address=127.0.0.1:9443", "--admin-user=the boss", kubeconfig,
+		"kedge-hub", "check", "--data-dir=" + dir, kubeconfig, "--leader-elect=false",
+		"kedge-hub", "--data-dir=" + dir, "--listen-address=127.0.0.1:9443", "--admin-user=the boss",
+		kubeconfig, "--leader-elect=false",
 		"--database=sqlite:" + filepath.Join(dir, "records", "records.db"), "--policy-enforcement-window=0s",
-	}, strings.Split(strings.TrimSuffix(string(ran), "\n"), "\n"))
+	}, printed)
+	hub := printed[slices.Index(printed, "check")+1:]
+	asks, serves := hub[:slices.Index(hub, "kedge-hub")], hub[slices.Index(hub, "kedge-hub")+1:]
+	for _, flags := range [][]string{asks, serves} {
+		requireValid(t, flags)
+	}
+}
+
+// requireValid requires that a hub starts with flags.
+func requireValid(t *testing.T, flags []string) {
+	t.Helper()
+	o, set := options.New(), pflag.NewFlagSet("kedge-hub", pflag.ContinueOnError)
+	o.AddFlags(set)
+	require.NoError(t, set.Parse(flags), "%s", flags)
+	_, err := o.Complete()
+	require.NoError(t, err, "%s", flags)
+}
+
+// A database that the hub was told is the same one behind the external kcp.
+func TestPromote_printsFlagsThatAHubTakes(t *testing.T) {
+	t.Parallel()
+	for database, alone := range map[string]bool{
+		"sqlite:/records.db": true, "postgres://kedge@127.0.0.1/records": false, "none": false,
+	} {
+		dir := t.TempDir()
+		folder(t, dir, "kcp")
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "kcp", "admin.kubeconfig"), nil, 0o600))
+		told := func(o *options.Options) { o.DataDir, o.Records.Database = dir, database }
+		out, err := promoted(t, told, programs, "--database="+database)
+		require.NoError(t, err)
+		require.Equal(t, alone, strings.Contains(out, "--leader-elect=false"), out)
+		_, last, ok := strings.Cut(out, "# 5. The hub, with its variables and its file of before.\nkedge-hub")
+		require.True(t, ok, out)
+		last, _, ok = strings.Cut(last, "\n#")
+		require.True(t, ok, out)
+		requireValid(t, strings.Fields(strings.ReplaceAll(last, "\\\n", "")))
+	}
 }
 
 func TestPromote_keepsWhatTheHubIsTold(t *testing.T) {

@@ -322,7 +322,7 @@ func (o Options) complete(serves bool) (Config, error) {
 	if o.AuditLogFile == "" && o.DataDir != "" {
 		o.AuditLogFile = audit.DefaultFile(o.DataDir)
 	}
-	o.Records.complete(fail, o.KCPKubeconfig == "", o.DataDir, o.AuditLogFile)
+	o.Records.complete(fail, o.KCPKubeconfig == "", o.KCPKubeconfig != "" && o.LeaderElect, o.DataDir, o.AuditLogFile)
 	o.PortalOptions.complete(fail)
 	issuer := o.OIDC.complete(fail)
 	o.CI.complete(fail)

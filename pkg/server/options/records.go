@@ -11,7 +11,7 @@ import (
 
 // RecordOptions are the flags of the records database.
 type RecordOptions struct {
-	// Database (--database) is the URL of a PostgreSQL, sqlite: and a path, or none. Default
+	// Database (--database) is the URL of a PostgreSQL, sqlite: and a path for one replica, or none. Default
 	// {data-dir}/records/records.db with an embedded kcp, and none with an external one.
 	Database string
 	// PasswordFile (--database-password-file) has the password of the PostgreSQL. It is read for every
@@ -37,16 +37,22 @@ func newRecordOptions() RecordOptions {
 }
 
 func (o *RecordOptions) addFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.Database, "database", o.Database, "Database of the records: postgres://USER@HOST/NAME (PostgreSQL 14 or newer, for all replicas), sqlite:/PATH, or none. Without it, a file in records/ of --data-dir with an embedded kcp, and none with an external one. No request waits for it.")
+	fs.StringVar(&o.Database, "database", o.Database, "Database of the records: postgres://USER@HOST/NAME (PostgreSQL 14 or newer, for all replicas), sqlite:/PATH (for one replica: with an external kcp it needs --leader-elect=false), or none. Without it, a file in records/ of --data-dir with an embedded kcp, and none with an external one. No request waits for it.")
 	fs.StringVar(&o.PasswordFile, "database-password-file", o.PasswordFile, "File with the password of --database. It is read for every connection, so that it can be replaced.")
 	fs.DurationVar(&o.UsageInterval, "usage-interval", o.UsageInterval, "Length of the intervals in which the usage of workspaces is counted in --database, from 10s to 1h, of which an hour is a multiple. Answers of the API add them up by hour or day.")
 	fs.DurationVar(&o.UsageRetention, "usage-retention", o.UsageRetention, "Time that usage stays in --database; 0 keeps it for ever.")
 	fs.DurationVar(&o.AuditRetention, "audit-retention", o.AuditRetention, "Time that audit events, and access that has ended, stay in --database; 0 keeps them for ever.")
 }
 
-func (o *RecordOptions) complete(fail func(flag, format string, args ...any), embedded bool, dataDir, auditFile string) {
+// complete validates the options. replicas reports whether there can be other replicas.
+func (o *RecordOptions) complete(
+	fail func(flag, format string, args ...any), embedded, replicas bool, dataDir, auditFile string,
+) {
 	explicit := o.Database != "" && o.Database != records.None
 	switch {
+	case explicit && replicas && o.Records().Local():
+		fail("database", "a file of SQLite is for one replica: each of several would store its own events alone; "+
+			"give the URL of a PostgreSQL, or --leader-elect=false where there is never more than one replica")
 	case explicit && auditFile == audit.Stdout:
 		fail("database", "needs the audit log in files; give --audit-log-file a file, or set --database to none")
 	case explicit:

@@ -39,15 +39,12 @@ func Missing(t testing.TB) {
 	t.Skip("PostgreSQL is not installed")
 }
 
-// Records returns the URL of a records database that the hubs of a test can share: a PostgreSQL of the test's own, or a file
-// of SQLite where none is installed. With KEDGE_TEST_INSIST the test fails then.
+// Records returns the URL of a records database that the hubs of a test can share: a PostgreSQL of the test's own. Missing
+// says what happens where none is installed.
 func Records(t testing.TB) string {
 	t.Helper()
+	Missing(t)
 	s, err := Start(t.Context())
-	if errors.Is(err, exec.ErrNotFound) && os.Getenv("KEDGE_TEST_INSIST") == "" {
-		t.Log("PostgreSQL is not installed: the hubs share a file of SQLite")
-		return "sqlite:" + filepath.Join(t.TempDir(), "records.db")
-	}
 	if err != nil {
 		t.Fatalf("start PostgreSQL: %v", err)
 	}

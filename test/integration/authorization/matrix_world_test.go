@@ -70,7 +70,7 @@ func newMatrixWorld(t *testing.T) *matrixWorld {
 	w.hub = framework.StartHub(t, kcp, w.root, func(o *server.Options) {
 		o.AdminUsers, o.AuditorUsers = []string{matrixPeople[asPlatformAdmin]}, []string{matrixPeople[asAuditor]}
 		o.DefaultOrgQuota = 100
-		o.AuditLogFile, o.Records.Database = w.auditFile, records.DefaultURL(o.DataDir)
+		o.AuditLogFile, o.Records.Database, o.LeaderElect = w.auditFile, records.DefaultURL(o.DataDir), false
 		// One person asks for it in many ways at once, and each refusal is to have its event.
 		o.Limits.AuditReadsPerPerson, o.AuditLog.OrgWrites = 0, 0
 		o.TokenFile = filepath.Join(t.TempDir(), "tokens.csv")

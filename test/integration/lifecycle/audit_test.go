@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/faroshq/kedge-hub/pkg/audit"
-	"github.com/faroshq/kedge-hub/pkg/records"
 	"github.com/faroshq/kedge-hub/pkg/server"
 	"github.com/faroshq/kedge-hub/test/doubles/otlptest"
+	"github.com/faroshq/kedge-hub/test/doubles/pgtest"
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
@@ -20,9 +20,10 @@ import (
 // away through the first and give them through the second only.
 func TestAudit_aFullDiskRefusesWhatGivesRights(t *testing.T) {
 	t.Parallel()
-	root, file := framework.NewRoot(), filepath.Join(t.TempDir(), "audit.log")
+	root, file, database := framework.NewRoot(), filepath.Join(t.TempDir(), "audit.log"), pgtest.Records(t)
 	collector := otlptest.New(t)
-	hub := framework.StartHub(t, kcp, root, auditing(file), tracing(collector), func(o *server.Options) { o.Records.Database = records.DefaultURL(o.DataDir) })
+	recording := func(o *server.Options) { o.Records.Database = database }
+	hub := framework.StartHub(t, kcp, root, auditing(file), tracing(collector), recording)
 	framework.SignUp(t, hub, "alice", "bob", "carol")
 	org := hub.CreateOrg(t, "alice", "Org")
 	ws := hub.CreateWorkspace(t, "alice", org, "Workspace")

@@ -14,7 +14,7 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// sharedRecords gives hubs one records database: a PostgreSQL, or a file where none is installed.
+// sharedRecords gives hubs one records database.
 func sharedRecords(t *testing.T) func(*server.Options) {
 	t.Helper()
 	url := pgtest.Records(t)

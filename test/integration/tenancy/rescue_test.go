@@ -18,7 +18,7 @@ func TestRescue_givesAnOrganizationAnAdminAgain(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "audit.jsonl")
 	hub := framework.StartHub(t, kcp, framework.NewRoot(), framework.WithAdmin, func(o *server.Options) {
-		o.AuditLogFile, o.Records.Database = file, records.DefaultURL(o.DataDir)
+		o.AuditLogFile, o.Records.Database, o.LeaderElect = file, records.DefaultURL(o.DataDir), false
 	})
 	framework.SignUp(t, hub, "bob")
 	framework.SignUp(t, hub, "carol")
