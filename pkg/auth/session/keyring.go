@@ -13,47 +13,87 @@ import (
 	"fmt"
 	"io"
 	"sync/atomic"
+	"time"
 )
 
 // KeySize is the size of a session key in bytes.
 const KeySize = 32
 
-// keyIDSize is the number of bytes that tell which key has sealed something.
-const keyIDSize = 4
+const (
+	// keyIDSize is the number of bytes that tell which key has sealed something.
+	keyIDSize = 4
+	// minSealed is the size of an empty text that was sealed: it has a nonce of 12 bytes and a tag of 16.
+	minSealed = keyIDSize + 12 + 16
+)
 
-// errSealed is returned for everything that cannot be opened; it does not say why.
+// spread is the time in which all replicas read a new key: Kubernetes changes the files of a Secret on one
+// machine a minute or two after those on another.
+const spread = 10 * time.Minute
+
+// errSealed is returned for what cannot be opened although its key is known, and for what was never sealed.
 var errSealed = errors.New("not sealed with a session key of this hub")
+
+// ErrUnknownKey is returned for what names a key that this replica does not have. Another replica may have it
+// already, or have it still. The name is not authenticated: anybody can invent one.
+var ErrUnknownKey = errors.New("sealed with a session key that this replica does not have")
 
 // Keyring encrypts and authenticates with the session keys. The first key seals; all keys
 // open and verify, so that keys can be rotated. Each purpose has keys of its own, derived
 // from the session keys: what was sealed for one purpose cannot be used for another.
 type Keyring struct {
-	keys   atomic.Pointer[[][]byte]
+	keys   atomic.Pointer[[]key]
 	random io.Reader
 }
 
-// NewKeyring returns a Keyring of keys of KeySize bytes. random is the source of nonces.
+// key is a session key. since is when a running replica read it first, and zero for a key of its start.
+type key struct {
+	secret []byte
+	since  time.Time
+}
+
+// NewKeyring returns a Keyring of keys of KeySize bytes. random is the source of nonces. The first key seals at once:
+// all replicas have it where keys are rotated as the documentation of --session-key-file says.
 func NewKeyring(keys [][]byte, random io.Reader) (*Keyring, error) {
 	k := &Keyring{random: random}
 	return k, k.Replace(keys)
 }
 
-// Replace replaces the keys. A text that was sealed with a removed key can no longer be opened.
+// Replace replaces the keys. A text that was sealed with a removed key can no longer be opened. A key that is new seals
+// nothing for ten minutes if there is an older one: the other replicas could not open it yet.
 func (k *Keyring) Replace(keys [][]byte) error {
 	if len(keys) == 0 {
 		return errors.New("there is no session key")
 	}
-	for i, key := range keys {
-		if len(key) != KeySize {
-			return fmt.Errorf("session key %d has %d bytes instead of %d", i+1, len(key), KeySize)
+	before, replaced := k.keys.Load(), make([]key, len(keys))
+	for i, secret := range keys {
+		if len(secret) != KeySize {
+			return fmt.Errorf("session key %d has %d bytes instead of %d", i+1, len(secret), KeySize)
+		}
+		replaced[i].secret = secret
+		if before == nil {
+			continue
+		}
+		replaced[i].since = time.Now()
+		for _, old := range *before {
+			if bytes.Equal(old.secret, secret) {
+				replaced[i].since = old.since
+			}
 		}
 	}
-	k.keys.Store(&keys)
+	k.keys.Store(&replaced)
 	return nil
 }
 
-// first returns the key that seals.
-func (k *Keyring) first() []byte { return (*k.keys.Load())[0] }
+// sealing returns the key that seals: the first one that all replicas have, or the first if all are new.
+func (k *Keyring) sealing() []byte {
+	keys := *k.keys.Load()
+	for _, held := range keys {
+		if time.Since(held.since) >= spread {
+			return held.secret
+		}
+	}
+	return keys[0].secret
+}
 
 // ParseKeys reads session keys: one in base64 on each line, empty lines ignored. Errors
 // name the line and never contain a key.
@@ -81,9 +121,9 @@ func ParseKeys(content []byte) ([][]byte, error) {
 	return keys, nil
 }
 
-// Seal encrypts plain with the first key. Only Open with the same purpose returns it.
+// Seal encrypts plain with the key that seals. Only Open with the same purpose returns it.
 func (k *Keyring) Seal(purpose string, plain []byte) ([]byte, error) {
-	key := k.first()
+	key := k.sealing()
 	aead, err := sealer(key, purpose)
 	if err != nil {
 		return nil, err
@@ -96,39 +136,39 @@ func (k *Keyring) Seal(purpose string, plain []byte) ([]byte, error) {
 	return aead.Seal(sealed, sealed[keyIDSize:], plain, []byte(purpose)), nil
 }
 
-// Open returns what Seal has encrypted with any of the keys.
+// Open returns what Seal has encrypted with any of the keys. The error wraps ErrUnknownKey if a key that is none of them
+// may have encrypted it.
 func (k *Keyring) Open(purpose string, sealed []byte) ([]byte, error) {
-	if len(sealed) < keyIDSize {
+	if len(sealed) < minSealed {
 		return nil, errSealed
 	}
-	for _, key := range *k.keys.Load() {
-		if !bytes.Equal(sealed[:keyIDSize], keyID(key)) {
+	failure := ErrUnknownKey
+	for _, held := range *k.keys.Load() {
+		if !bytes.Equal(sealed[:keyIDSize], keyID(held.secret)) {
 			continue
 		}
-		aead, err := sealer(key, purpose)
+		failure = errSealed
+		aead, err := sealer(held.secret, purpose)
 		if err != nil {
 			return nil, err
 		}
 		rest := sealed[keyIDSize:]
-		if len(rest) < aead.NonceSize() {
-			return nil, errSealed
-		}
 		if plain, err := aead.Open(nil, rest[:aead.NonceSize()], rest[aead.NonceSize():], []byte(purpose)); err == nil {
 			return plain, nil
 		}
 	}
-	return nil, errSealed
+	return nil, failure
 }
 
-// Current reports whether sealed was made with the current first key. A text that was sealed with
+// Current reports whether sealed was made with the key that seals. A text that was sealed with
 // another key is lost when that key is removed.
 func (k *Keyring) Current(sealed []byte) bool {
-	return len(sealed) >= keyIDSize && bytes.Equal(sealed[:keyIDSize], keyID(k.first()))
+	return len(sealed) >= keyIDSize && bytes.Equal(sealed[:keyIDSize], keyID(k.sealing()))
 }
 
-// MAC authenticates message with the first key, in base64url.
+// MAC authenticates message with the key that seals, in base64url.
 func (k *Keyring) MAC(purpose, message string) string {
-	return base64.RawURLEncoding.EncodeToString(mac(k.first(), purpose, message))
+	return base64.RawURLEncoding.EncodeToString(mac(k.sealing(), purpose, message))
 }
 
 // Verify reports whether MAC has returned given for the message, with any of the keys. It
@@ -140,8 +180,8 @@ func (k *Keyring) Verify(purpose, message, given string) bool {
 		return false
 	}
 	ok := false
-	for _, key := range *k.keys.Load() {
-		if hmac.Equal(raw, mac(key, purpose, message)) {
+	for _, held := range *k.keys.Load() {
+		if hmac.Equal(raw, mac(held.secret, purpose, message)) {
 			ok = true
 		}
 	}
