@@ -161,7 +161,7 @@ func (a *assembly) newSessions(s *store.Store, heard hear) (*session.Service, er
 	o := a.hub.config.Sessions
 	c := session.Config{
 		Keys: a.keyring, Sessions: s, Grants: s, Devices: sparingDevices{s, a.hub.storage.AdmitCreation}, Users: s,
-		Heard: heard, Room: a.hub.storage.AdmitCreation,
+		Cached: a.views.Session, Heard: heard, Room: a.hub.storage.AdmitCreation,
 		IdleTimeout: o.IdleTimeout, MaxAge: o.MaxAge, Clock: transport.Current(a.clock), Random: rand.Reader, Metrics: a.hub.registry,
 	}
 	if a.oidc != nil {

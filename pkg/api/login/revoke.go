@@ -9,7 +9,8 @@ import (
 )
 
 // revoke ends the session of a secret. An unknown secret is answered like a known one (RFC 7009,
-// section 2.2). The client need not name itself: the secret says which session is meant.
+// section 2.2), and with 503 if it names a session that goes on. The client need not name itself: the secret
+// says which session is meant.
 func (h *Handler) revoke(w http.ResponseWriter, r *http.Request, in params) error {
 	if in["client_id"] != "" {
 		if err := in.client(); err != nil {

@@ -25,6 +25,11 @@
 //     old refresh token already. A process that is killed between the provider's answer and
 //     the write of the grant loses that answer: the next refresh presents the old refresh
 //     token, and if the provider refuses it the person logs in again.
+//   - Replicas read a changed key file minutes apart. So a new key is the last one at first, which every replica
+//     verifies and none seals with, and comes to the front later. A running replica also waits ten minutes before it seals
+//     with a key that it did not have. A replica that starts cannot know whether the others have its keys.
+//   - What is sealed names its key, without proof, so an unknown name is no refusal and ends nothing: that of a
+//     grant is Unavailable. A secret names no key, and one that no key verifies gets nothing.
 //   - Times are those of kcp's clock, so that replicas agree about the minute in which an
 //     older secret is accepted.
 package session

@@ -11,7 +11,8 @@ import (
 )
 
 // Revoke ends the Session of a secret, which may be the cookie of the portal or a secret
-// that was replaced. A secret that the hub did not issue is ignored (RFC 7009, section 2.2).
+// that was replaced. A secret that the hub did not issue is ignored (RFC 7009, section 2.2), unless
+// it names a Session that goes on: that is Unavailable, and ends nothing.
 func (s *Service) Revoke(ctx context.Context, secret string) error {
 	ctx, cancel := detached(ctx)
 	defer cancel()
@@ -20,7 +21,7 @@ func (s *Service) Revoke(ctx context.Context, secret string) error {
 		name, ok = s.Keys.PortalSession(secret)
 	}
 	if !ok {
-		return nil
+		return s.unverified(secret)
 	}
 	held, err := s.Sessions.GetSession(ctx, name)
 	if errs.Is(err, errs.NotFound) {
@@ -30,6 +31,22 @@ func (s *Service) Revoke(ctx context.Context, secret string) error {
 		return failure(err)
 	}
 	return s.end(ctx, held)
+}
+
+// unverified is the answer to a logout with a secret that no key of this replica verifies. A replica that has another
+// key may have issued it, and a success would hide that its Session goes on. The answer needs the cache alone, and
+// names of Sessions are random: a forged secret costs nothing and finds none.
+func (s *Service) unverified(secret string) error {
+	name, _, ok := secretParts(secret)
+	if !ok || s.Cached == nil {
+		return nil
+	}
+	held, ok := s.Cached(name)
+	if !ok || held.Spec.EndedAt != nil || !s.Clock.Now().Before(held.Spec.ExpiresAt.Time) {
+		return nil
+	}
+	return unavailable(nil, "the session has not ended: this replica of the hub does not have the key of its secret; "+
+		"try again, or end it in the list of your sessions")
 }
 
 // End ends a Session of a User. The error is NotFound if the User has none of that name.

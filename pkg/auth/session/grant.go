@@ -113,10 +113,14 @@ func notRenewed(err error) error {
 	return unavailable(err, "the identity provider gives no valid answer at the moment; try again")
 }
 
-// ask presents the refresh token of a grant. One that no session key opens counts as
-// refused.
+// ask presents the refresh token of a grant. One that was altered counts as refused. One of a key that this replica
+// does not have says nothing about the Session: another replica may have the key.
 func (s *Service) ask(ctx context.Context, grant tenancy.ProviderGrant) (*auth.Grant, error) {
 	token, err := s.Keys.Open(purposeGrant, grant.Sealed)
+	if errors.Is(err, ErrUnknownKey) {
+		return nil, unavailable(err, "this replica of the hub does not have the session key of this login; "+
+			"try again, or log in again: kedge login")
+	}
 	if err != nil {
 		return nil, auth.ErrGrantRefused
 	}

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/auth/session"
 )
 
@@ -76,4 +78,93 @@ func TestKeyring_tellsAnUnknownKeyFromAnAlteredText(t *testing.T) {
 		require.Error(t, err)
 		require.Equal(t, i < 4, strings.Contains(err.Error(), session.ErrUnknownKey.Error()), "byte %d", i)
 	}
+}
+
+// Another replica has a newer key in front, and another session of the person was refreshed there.
+func TestRefresh_keepsTheSessionOfAGrantOfAnotherKey(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	first, second := f.login("alice"), f.login("alice")
+	added := newKey(t)
+	rotated := f.replica(added, f.keys[0])
+	f.pass(56 * time.Minute)
+	_, err := rotated.Refresh(t.Context(), first.Secret)
+	require.NoError(t, err)
+	asked := f.provider.asked()
+
+	_, err = f.Refresh(t.Context(), second.Secret)
+	requireUnavailable(t, err)
+	require.ErrorIs(t, err, session.ErrUnknownKey)
+	require.Equal(t, asked, f.provider.asked())
+	require.Nil(t, f.sessionOf(second.Secret).Spec.EndedAt)
+	require.Equal(t, second.Generation, f.sessionOf(second.Secret).Spec.Generation, "no secret was handed out")
+	require.NoError(t, f.Keys.Replace([][]byte{f.keys[0], added}))
+	next, err := f.Refresh(t.Context(), second.Secret)
+	require.NoError(t, err)
+	require.NotEqual(t, second.IDToken, next.IDToken)
+
+	// The name of a key is in the clear: one that was written over a grant prolongs nothing.
+	grant := f.grant("alice")
+	grant.Sealed[0] ^= 1
+	require.NoError(t, f.Grants.SaveGrant(t.Context(), grant))
+	used := f.sessionOf(next.Secret).Spec.LastUsedAt
+	f.pass(56 * time.Minute)
+	_, err = f.Refresh(t.Context(), next.Secret)
+	requireUnavailable(t, err)
+	require.Equal(t, used, f.sessionOf(next.Secret).Spec.LastUsedAt)
+	f.pass(idle)
+	_, err = f.Refresh(t.Context(), next.Secret)
+	requireCode(t, err, session.CodeInvalidGrant)
+}
+
+// A secret of a key that is not there yet ends nothing here, and the person is told so.
+func TestRevoke_doesNotSayThatASessionEndedThatGoesOn(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	tokens := f.login("alice")
+	cookie, _, err := f.LogIn(t.Context(), f.request("alice"))
+	require.NoError(t, err)
+	replica := f.replica(newKey(t))
+	require.NoError(t, replica.Revoke(t.Context(), tokens.Secret), "without a cache")
+	replica.Cached = func(name string) (*v1alpha1.Session, bool) {
+		s := &v1alpha1.Session{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		return s, f.Read("users", s)
+	}
+	f.ForgetRequests()
+	for _, secret := range []string{tokens.Secret, cookie} {
+		err := replica.Revoke(t.Context(), secret)
+		requireUnavailable(t, err)
+		require.ErrorContains(t, err, "the session has not ended")
+		_, err = replica.Refresh(t.Context(), secret)
+		requireCode(t, err, session.CodeInvalidGrant)
+	}
+	require.Empty(t, f.Requests(), "a secret that no key verifies reads nothing from kcp")
+	for _, secret := range []string{tokens.Secret, cookie} {
+		require.Nil(t, f.sessionOf(secret).Spec.EndedAt)
+		require.NoError(t, f.Revoke(t.Context(), secret))
+		require.NoError(t, replica.Revoke(t.Context(), secret), "it has ended")
+	}
+}
+
+// Strangers learn nothing and cause no errors of the server, whatever they invent.
+func TestRevoke_answersForgedSecretsAlike(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	tokens := f.login("alice")
+	name, _, _ := strings.Cut(tokens.Secret, ".")
+	_, rest, _ := strings.Cut(tokens.Secret, ".")
+	f.Cached = func(asked string) (*v1alpha1.Session, bool) {
+		require.NotEmpty(t, asked)
+		s := &v1alpha1.Session{ObjectMeta: metav1.ObjectMeta{Name: asked}}
+		return s, asked == name && f.Read("users", s)
+	}
+	f.ForgetRequests()
+	for _, forged := range []string{
+		"", ".", "..", name, name + ".", name + ".1", name + ".x." + rest, "019ab000-0000-7000-8000-000000000000." + rest,
+		name + "." + strings.Repeat("1", 300) + "." + rest,
+	} {
+		require.NoError(t, f.Revoke(t.Context(), forged), forged)
+	}
+	require.Empty(t, f.Requests())
+	require.Nil(t, f.sessionOf(tokens.Secret).Spec.EndedAt)
 }

@@ -36,11 +36,19 @@ func (k *Keyring) secretOf(client v1alpha1.SessionClient, name string, generatio
 
 // parseSecret returns the session and the generation of a secret that the hub has made.
 func (k *Keyring) parseSecret(client v1alpha1.SessionClient, secret string) (name string, generation int64, ok bool) {
-	body, ok := k.open(purposeSecret+string(client), secret)
-	if !ok {
+	if _, ok := k.open(purposeSecret+string(client), secret); !ok {
 		return "", 0, false
 	}
-	name, number, _ := strings.Cut(body, ".")
+	return secretParts(secret)
+}
+
+// secretParts returns what a secret says that it is for, whether or not the hub has made it.
+func secretParts(secret string) (name string, generation int64, ok bool) {
+	dot := strings.LastIndexByte(secret, '.')
+	if dot < 0 || len(secret) > maxPresented {
+		return "", 0, false
+	}
+	name, number, _ := strings.Cut(secret[:dot], ".")
 	generation, err := strconv.ParseInt(number, 10, 64)
 	return name, generation, err == nil
 }

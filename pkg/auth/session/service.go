@@ -66,6 +66,8 @@ type Config struct {
 	// IdleTimeout and MaxAge end a Session that is not used, and every Session.
 	IdleTimeout time.Duration
 	MaxAge      time.Duration
+	// Cached is the cache of Sessions. It may be nil.
+	Cached func(name string) (*v1alpha1.Session, bool)
 	// Heard is told of an identity that the provider has renewed. It may be nil.
 	Heard func(ctx context.Context, u *v1alpha1.User, id *auth.Identity) error
 	// Room returns an error while only what ends something is written. It may be nil.
