@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/faroshq/kedge-hub/pkg/auth"
+	"github.com/faroshq/kedge-hub/pkg/auth/session"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 )
 
@@ -134,12 +135,15 @@ func (h *Handler) setProgress(w http.ResponseWriter, p progress) error {
 }
 
 // takeProgress returns the login in progress of this browser and deletes its cookie: a login can
-// be finished once. belongs compares the request with the login. A request that belongs to another
-// login is refused and leaves the cookie alone, so that nobody ends a login with a link.
+// be finished once. A cookie that another replica may be able to open stays. belongs compares the request
+// with the login. A request that belongs to another login is refused and leaves the cookie alone, so that
+// nobody ends a login with a link.
 func (h *Handler) takeProgress(w http.ResponseWriter, r *http.Request, belongs func(progress) error) (progress, error) {
 	p, err := h.progress(r)
 	if err != nil {
-		dropCookie(w, loginCookie)
+		if !errors.Is(err, session.ErrUnknownKey) {
+			dropCookie(w, loginCookie)
+		}
 		return progress{}, err
 	}
 	if err := belongs(p); err != nil {
@@ -149,11 +153,23 @@ func (h *Handler) takeProgress(w http.ResponseWriter, r *http.Request, belongs f
 	return p, nil
 }
 
-// progress returns the login in progress of this browser.
+// progress returns the login in progress of this browser. The error wraps session.ErrUnknownKey if another replica may
+// be able to tell.
 func (h *Handler) progress(r *http.Request) (progress, error) {
-	cookies := r.CookiesNamed(loginCookie)
 	var p progress
-	if len(cookies) != 1 || h.open(sealLogin, cookies[0].Value, &p) != nil || !h.Clock.Now().Before(time.Unix(p.ExpiresAt, 0)) {
+	err := errors.New("there is not one cookie")
+	if cookies := r.CookiesNamed(loginCookie); len(cookies) == 1 {
+		err = h.open(sealLogin, cookies[0].Value, &p)
+	}
+	if errors.Is(err, session.ErrUnknownKey) {
+		// Anybody can invent the name of a key, so this is no error of the server: it would raise alarms.
+		return progress{}, &refusal{
+			code: temporarilyUnavailable, status: http.StatusBadRequest, title: "Try again in a moment", err: err,
+			message: "this replica of the hub does not have the key of your login yet; " +
+				"reload this page in a moment, or start the login again",
+		}
+	}
+	if err != nil || !h.Clock.Now().Before(time.Unix(p.ExpiresAt, 0)) {
 		return progress{}, errs.New(errs.Invalid, "no login is in progress in this browser, or it took longer than ten minutes; start the login again")
 	}
 	return p, nil

@@ -80,6 +80,9 @@ func (h *Handler) deviceLogin(w http.ResponseWriter, r *http.Request) error {
 		return errs.New(errs.Forbidden, "this request comes from a page of another site; enter the code of your terminal at "+h.ExternalURL+deviceVerifyPath)
 	}
 	p, err := h.progress(r)
+	if errors.Is(err, session.ErrUnknownKey) {
+		return err
+	}
 	if err != nil || p.Kind != kindCode {
 		return errs.New(errs.Invalid, "first enter the code that your terminal shows, at "+h.ExternalURL+deviceVerifyPath)
 	}

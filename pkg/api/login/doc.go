@@ -12,8 +12,8 @@
 //   - A malformed authorization request is answered with a page of the hub and is never
 //     redirected: redirect_uri is not trusted before it is exactly a loopback callback.
 //   - The login cookie binds a login to one browser. It is encrypted, lives ten minutes and is
-//     deleted by the callback in every outcome. The hub keeps no state of a login in progress,
-//     so any replica can serve its callback.
+//     deleted by the callback in every outcome but one: a replica that does not have its key keeps it, and asks the
+//     person to try again. The hub keeps no state of a login in progress, so any replica can serve its callback.
 //   - A command line gets a code after a click on a page of the hub, each time: another user of the
 //     computer can listen on a loopback port, and a link can name that port. The page is not
 //     skipped for a description that was confirmed before: the author of a link chooses the

@@ -67,6 +67,7 @@ type Devices interface {
 // opens for no other.
 type Keyring interface {
 	Seal(purpose string, plain []byte) ([]byte, error)
+	// Open returns an error that wraps session.ErrUnknownKey for a text of a key that is not there.
 	Open(purpose string, sealed []byte) ([]byte, error)
 	// Genuine returns what a secret, a cookie or a code is for. ok is false if the hub has not made
 	// it. It reads nothing from kcp.
