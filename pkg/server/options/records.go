@@ -37,7 +37,10 @@ func newRecordOptions() RecordOptions {
 }
 
 func (o *RecordOptions) addFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.Database, "database", o.Database, "Database of the records: postgres://USER@HOST/NAME (PostgreSQL 14 or newer, for all replicas), sqlite:/PATH (for one replica: with an external kcp it needs --leader-elect=false), or none. Without it, a file in records/ of --data-dir with an embedded kcp, and none with an external one. No request waits for it.")
+	fs.StringVar(&o.Database, "database", o.Database,
+		"Database of the records: postgres://USER@HOST/NAME (PostgreSQL 14 or newer, for all replicas), sqlite:/PATH (for one "+
+			"replica: with an external kcp it needs --leader-elect=false), or none. Without it, a file in records/ of --data-dir "+
+			"with an embedded kcp, and none with an external one. No request waits for it.")
 	fs.StringVar(&o.PasswordFile, "database-password-file", o.PasswordFile, "File with the password of --database. It is read for every connection, so that it can be replaced.")
 	fs.DurationVar(&o.UsageInterval, "usage-interval", o.UsageInterval, "Length of the intervals in which the usage of workspaces is counted in --database, from 10s to 1h, of which an hour is a multiple. Answers of the API add them up by hour or day.")
 	fs.DurationVar(&o.UsageRetention, "usage-retention", o.UsageRetention, "Time that usage stays in --database; 0 keeps it for ever.")

@@ -36,7 +36,10 @@ func newSessionOptions() SessionOptions {
 func (o *SessionOptions) addFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.IdleTimeout, "session-idle-timeout", o.IdleTimeout, "Time without a use after which the session of a login ends, at least 10s.")
 	fs.DurationVar(&o.MaxAge, "session-max-age", o.MaxAge, "Time after a login at which its session ends even if it is in use, at least 10s.")
-	fs.StringVar(&o.KeyFile, "session-key-file", o.KeyFile, "File with the keys of sessions, 32 bytes in base64 on each line. The first one encrypts; all decrypt, so that keys can be rotated: add a new key as the last line, and move it to the front when all replicas have read it. All replicas need the same keys. Without it the hub makes a key and keeps it in a Secret of the root workspace.")
+	fs.StringVar(&o.KeyFile, "session-key-file", o.KeyFile,
+		"File with the keys of sessions, 32 bytes in base64 on each line. The first one encrypts; all decrypt, so that keys can "+
+			"be rotated: add a new key as the last line, and move it to the front when all replicas have read it. All replicas "+
+			"need the same keys. Without it the hub makes a key and keeps it in a Secret of the root workspace.")
 }
 
 // complete validates the options and returns the keys of the file, or nil without a file.
