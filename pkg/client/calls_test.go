@@ -32,6 +32,20 @@ func recording(t *testing.T, code int, body string) (*client.Client, *[]sent) {
 	}), got
 }
 
+// A hub of the version before does not know the parameter, and answers with what lives.
+func TestDeletedWorkspaces_leavesOutWhatLives(t *testing.T) {
+	t.Parallel()
+	c, _ := recording(t, http.StatusOK,
+		`{"items":[{"uuid":"live"},{"uuid":"gone","deletionRequestedAt":"2026-11-20T00:00:00Z"},{"uuid":"more"}]}`)
+	items, err := client.Collect(c.Org(org).DeletedWorkspaces(t.Context()))
+	require.NoError(t, err)
+	require.Len(t, items, 1)
+	require.Equal(t, "gone", items[0].UUID)
+	c, _ = recording(t, http.StatusForbidden, `{}`)
+	_, err = client.Collect(c.Org(org).DeletedWorkspaces(t.Context()))
+	require.Error(t, err)
+}
+
 func TestMethods_sendWhatTheContractSays(t *testing.T) {
 	t.Parallel()
 	c, got := recording(t, http.StatusOK, `{"items":[],"uuid":"u"}`)
@@ -68,6 +82,7 @@ func TestMethods_sendWhatTheContractSays(t *testing.T) {
 	sends("DELETE "+orgs+"/members/bob?cascade=true", org, "", "")(o.Members().Delete(ctx, "bob", client.Cascade()))
 	sends("DELETE "+orgs+"/memberships/me", org, "", "")(o.Leave(ctx))
 	sends("GET "+orgs+"/workspaces?limit=500", org, "", "")(client.Collect(o.Workspaces().List(ctx)))
+	sends("GET "+orgs+"/workspaces?deleted=true&limit=500", org, "", "")(client.Collect(o.DeletedWorkspaces(ctx)))
 	sends("POST "+orgs+"/workspaces", org, "", `{"displayName":"W"}`)(o.Workspaces().Create(ctx, rest.CreateWorkspaceRequest{DisplayName: "W"}))
 	sends("GET "+works, org, ws, "")(o.Workspaces().Get(ctx, ws))
 	sends("PATCH "+works, org, ws, `{"displayName":"V"}`)(o.Workspaces().Update(ctx, ws, rest.UpdateWorkspaceRequest{DisplayName: rest.Set("V")}))

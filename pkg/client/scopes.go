@@ -171,6 +171,20 @@ func (o Org) Workspaces() Workspaces {
 	}
 }
 
+// DeletedWorkspaces lists the workspaces that are deleted and not purged yet: for admins of the organization all of them,
+// for others those in which they have a membership. An admin, according to the role in it, can undelete one.
+func (o Org) DeletedWorkspaces(ctx context.Context) iter.Seq2[rest.Workspace, error] {
+	listed := o.Workspaces().List(ctx, withDeleted(true))
+	return func(yield func(rest.Workspace, error) bool) {
+		for w, err := range listed {
+			// A hub of the version before lists the others, which are not deleted.
+			if (err != nil || w.DeletionRequestedAt != nil) && !yield(w, err) {
+				return
+			}
+		}
+	}
+}
+
 // Catalog returns the requests about the organization's own entries. It sends none.
 func (o Org) Catalog() Catalog { return catalog(o.c, o.at("", "/catalog", nil)) }
 

@@ -36,7 +36,8 @@
 //     can have several admins.
 //   - O-13: Deleting an Organization or a Workspace follows O-8: it is hidden at once and
 //     deactivated in kcp, can be undeleted during the grace period, and is then removed
-//     with all its contents, children before parents.
+//     with all its contents, children before parents. A list of what is deleted has it for
+//     those who can undelete it and for those who were in it.
 //   - O-14: A Bot is a ServiceAccount in one child Workspace; it never owns anything,
 //     never creates bots and never counts as an admin. Only a token that the Bot lists
 //     passes the hub.

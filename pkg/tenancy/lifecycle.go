@@ -69,6 +69,12 @@ func DeletionIndexed(entries []v1alpha1.MembershipIndexEntry, org, workspace str
 	return row == nil || (row.SoftDeletedAt != nil) == deleted
 }
 
+// SeesDeleted reports whether the caller with these rows of an index is shown a deleted Workspace (O-13): those with a
+// Membership in it, and admins of its Organization, who can undelete it without one (O-15). Default access does not suffice.
+func SeesDeleted(entries []v1alpha1.MembershipIndexEntry, org, workspace string) bool {
+	return OrgRole(entries, org).AtLeast(v1alpha1.RoleAdmin) || Row(entries, org, workspace) != nil
+}
+
 // DeletionFollowed reports whether the condition Active shows that the logical cluster was
 // deactivated after a soft-delete, or cannot be, or was activated after an undelete (O-13).
 func DeletionFollowed(conditions []metav1.Condition, deleted bool) bool {

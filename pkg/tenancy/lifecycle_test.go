@@ -48,6 +48,30 @@ func TestDeletionIndexed_readsItsOwnRow(t *testing.T) {
 	}
 }
 
+func TestSeesDeleted_isForMembersOfTheWorkspaceAndAdminsOfItsOrg(t *testing.T) {
+	t.Parallel()
+	type rows = []v1alpha1.MembershipIndexEntry
+	row := func(org, workspace string, role v1alpha1.Role) v1alpha1.MembershipIndexEntry {
+		return v1alpha1.MembershipIndexEntry{OrgUUID: org, WorkspaceUUID: workspace, Role: role, Manager: role == ""}
+	}
+	for name, c := range map[string]struct {
+		rows rows
+		want bool
+	}{
+		"an Org admin":                         {rows{row("o", "", "admin")}, true},
+		"an Org admin who is a member":         {rows{row("o", "", "admin"), row("o", "w", "member")}, true},
+		"a member of the Workspace":            {rows{row("o", "w", "member")}, true},
+		"a manager of the Workspace":           {rows{row("o", "w", "")}, true},
+		"an Org member":                        {rows{row("o", "", "member")}, false},
+		"an admin of another Workspace":        {rows{row("o", "", "member"), row("o", "x", "admin")}, false},
+		"an admin of another Org":              {rows{row("p", "", "admin")}, false},
+		"an admin of that Workspace elsewhere": {rows{row("p", "w", "admin")}, false},
+		"somebody without a Membership":        {},
+	} {
+		require.Equal(t, c.want, tenancy.SeesDeleted(c.rows, "o", "w"), name)
+	}
+}
+
 // A grace period of five seconds lasts five seconds, at whatever fraction of a second it
 // begins.
 func TestRequestedAt_roundsUp(t *testing.T) {

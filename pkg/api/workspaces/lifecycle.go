@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
@@ -20,6 +21,19 @@ func (h *Handler) remove(w http.ResponseWriter, r *http.Request) error {
 // undelete withdraws the request. It does not change a Workspace that is not deleted.
 func (h *Handler) undelete(w http.ResponseWriter, r *http.Request) error {
 	return h.mark(w, r, false, "undelete it")
+}
+
+// deleted are the deleted Workspaces that the caller is shown. It leaves out what is being removed: its undelete is refused.
+func (h *Handler) deleted(r *http.Request) (items []rest.Workspace) {
+	scope := httpmw.ScopeOf(r)
+	entries, org := h.Views.Index(scope.User), scope.Org
+	for _, ws := range h.Views.Workspaces(org.UUID()) {
+		if ws.Deleted() && !ws.Terminating && tenancy.SeesDeleted(entries, org.UUID(), ws.UUID) {
+			role := tenancy.WorkspaceRole(entries, org.UUID(), ws.UUID, org.Spec.DefaultAccess)
+			items = append(items, h.managed(org, ws, role, tenancy.IsManager(entries, org.UUID(), ws.UUID)))
+		}
+	}
+	return items
 }
 
 func (h *Handler) mark(w http.ResponseWriter, r *http.Request, deleted bool, to string) error {

@@ -100,6 +100,61 @@ func TestWorkspaces_leaveOutTheDeleted(t *testing.T) {
 	require.NotContains(t, f.list(apitest.Admin, "").Items(t, "uuid"), apitest.Gone)
 }
 
+// An Org admin need not be in a Workspace to bring it back. A row with less, and default access, take nothing from that.
+func TestO13_theDeletedAreListedToThoseWhoUndeleteThemOrWereInThem(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		user  string
+		row   v1alpha1.Role
+		want  []string
+		roles []string
+	}{
+		"an Org admin without a row":           {apitest.Admin, "", []string{apitest.Gone}, []string{"admin"}},
+		"an Org admin with a row of a member":  {apitest.Admin, v1alpha1.RoleMember, []string{apitest.Gone}, []string{"admin"}},
+		"an admin of the Workspace":            {apitest.WSAdmin, v1alpha1.RoleAdmin, []string{apitest.Gone}, []string{"admin"}},
+		"a member of the Workspace":            {apitest.WSMember, v1alpha1.RoleMember, []string{apitest.Gone}, []string{"member"}},
+		"an Org member, who may look into all": {apitest.Member, "", []string{}, []string{}},
+		"an admin of another Workspace":        {apitest.WSAdmin, "", []string{}, []string{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			show(f)
+			if c.row != "" {
+				f.world.Join(c.user, apitest.Acme, apitest.Gone, c.row)
+			}
+			answer := f.list(c.user, "?deleted=true")
+			require.Equal(t, c.want, answer.Items(t, "uuid"))
+			require.Equal(t, c.roles, answer.Items(t, "role"))
+			if len(c.want) > 0 {
+				require.Equal(t, []string{"2026-03-01T12:00:00Z"}, answer.Items(t, "deletionRequestedAt"))
+				require.Equal(t, []string{"2026-03-31T12:00:00Z"}, answer.Items(t, "purgeAt"))
+			}
+			for _, query := range []string{"", "?deleted=", "?deleted=false"} {
+				require.NotContains(t, f.list(c.user, query).Items(t, "uuid"), apitest.Gone)
+			}
+			require.Zero(t, f.world.Waits())
+		})
+	}
+}
+
+func TestO13_theListOfTheDeletedIsNoWayAround(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.list(apitest.Admin, "?deleted=yes").RefusedField(t, "query:deleted")
+	f.list(apitest.Admin, "?deleted=true&deleted=false").RefusedField(t, "query:deleted")
+	for _, user := range []string{apitest.Foreigner, apitest.Operator} {
+		f.list(user, "?deleted=true").Refused(t, http.StatusForbidden)
+	}
+	f.list("", "?deleted=true").Refused(t, http.StatusUnauthorized)
+	ws, _ := f.world.Workspace(apitest.Acme, apitest.Gone)
+	ws.Terminating = true
+	f.world.PutWorkspace(ws)
+	require.Empty(t, f.list(apitest.Admin, "?deleted=true").Items(t, "uuid"), "what is being removed does not come back")
+	f.world.DeleteOrg(apitest.Acme)
+	f.list(apitest.Admin, "?deleted=true").Refused(t, http.StatusNotFound)
+}
+
 func TestO1_workspacesAreSortedByDisplayNameAndUUID(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

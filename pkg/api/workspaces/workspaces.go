@@ -69,9 +69,21 @@ func (h *Handler) managed(org tenancy.Org, ws tenancy.Workspace, role v1alpha1.R
 }
 
 func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
+	deleted, err := httpapi.Flag(r, "deleted")
+	if err != nil {
+		return err
+	}
+	items := h.live
+	if deleted {
+		items = h.deleted
+	}
+	return paging.Write(w, r, items(r), func(v rest.Workspace) (string, string) { return v.DisplayName, v.UUID })
+}
+
+// live are the Workspaces that the caller can enter, manages, or made a moment ago.
+func (h *Handler) live(r *http.Request) (items []rest.Workspace) {
 	scope := httpmw.ScopeOf(r)
 	entries := h.Views.Index(scope.User)
-	var items []rest.Workspace
 	made := map[string]bool{}
 	for _, ws := range h.Views.Workspaces(scope.Org.UUID()) {
 		made[ws.UUID] = true
@@ -95,7 +107,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 			items = append(items, v)
 		}
 	}
-	return paging.Write(w, r, items, func(v rest.Workspace) (string, string) { return v.DisplayName, v.UUID })
+	return items
 }
 
 // asCreator returns a Workspace that the caller created. Its role is empty if they did
