@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 )
 
 var (
@@ -76,7 +79,7 @@ func (k *kind[T, C, U]) undeleteCommand(long string) *cobra.Command {
 	c := &consent{app: k.app}
 	cmd := &cobra.Command{
 		Use: "undelete UUID|NAME", Short: "Bring back a deleted " + k.noun, Long: long,
-		Args:    oneArg("the UUID or the name of the deleted " + k.noun),
+		Args: oneArg("the UUID or the name of the deleted " + k.noun), ValidArgsFunction: k.completeDeleted,
 		Example: "  " + k.run("list --deleted") + "\n  " + k.run(fmt.Sprintf("undelete %q", "My "+k.noun)) + "\n  " + k.run("undelete --yes 231a151a-434e-4623-ad6e-69406abb9387"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, all, org, err := k.all(cmd.Context())
@@ -106,9 +109,26 @@ func (k *kind[T, C, U]) undeleteCommand(long string) *cobra.Command {
 	return c.first(cmd)
 }
 
+// completeDeleted offers what the caller can undelete.
+func (k *kind[T, C, U]) completeDeleted(
+	cmd *cobra.Command, args []string, _ string,
+) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return k.offer(cmd, func(ctx context.Context) ([]cobra.Completion, error) {
+		if len(args) > 0 {
+			return nil, nil
+		}
+		s, _, org, err := k.all(ctx)
+		if err != nil {
+			return nil, err
+		}
+		items, err := k.deleted(ctx, s, org)
+		return completionsOf(slices.DeleteFunc(items, func(t tenant) bool { return t.Role != string(rest.RoleAdmin) })), err
+	})
+}
+
 // findDeleted finds the object of an undelete. live is true if it is not deleted. A UUID that is
-// in no list is accepted: an admin of the organization can undelete a workspace that they are not
-// a member of.
+// in no list is accepted: a hub of the version before lists no workspace to an admin of the organization
+// who is not a member of it, and lets them undelete it.
 func (k *kind[T, C, U]) findDeleted(ctx context.Context, s *session, all tenants[T, C, U], org, arg string) (t tenant, live bool, err error) {
 	items, err := k.deleted(ctx, s, org)
 	if err != nil {
@@ -127,12 +147,13 @@ func (k *kind[T, C, U]) findDeleted(ctx context.Context, s *session, all tenants
 	case isUUID(arg):
 		return tenant{UUID: arg}, false, nil
 	}
-	none.text = fmt.Sprintf("there is no deleted %s with the name %q that you are a member of; to see what there is, run: %s", k.noun, arg, k.run("list --deleted"))
+	none.text = fmt.Sprintf("there is no deleted %s with the name %q; to see what there is, run: %s",
+		k.noun, arg, k.run("list --deleted"))
 	return t, false, none
 }
 
-// deleted returns the caller's soft-deleted tenants of this kind; org is the organization of
-// workspaces.
+// deleted returns the soft-deleted tenants of this kind that the caller is a member of; org is the organization of workspaces.
+// Its admins also get the workspaces that they are not a member of, and admin is their role in each.
 func (k *kind[T, C, U]) deleted(ctx context.Context, s *session, org string) ([]tenant, error) {
 	items := []tenant{}
 	for e, err := range s.api.Memberships(ctx, true) {
@@ -156,7 +177,17 @@ func (k *kind[T, C, U]) deleted(ctx context.Context, s *session, org string) ([]
 			items = append(items, t)
 		}
 	}
-	return items, nil
+	if !k.inOrg {
+		return items, nil
+	}
+	listed, err := tenantsOf(s.api.Org(org).DeletedWorkspaces(ctx))
+	if err != nil {
+		return nil, err
+	}
+	items = slices.DeleteFunc(items, func(t tenant) bool {
+		return slices.ContainsFunc(listed, func(l tenant) bool { return l.UUID == t.UUID })
+	})
+	return append(items, listed...), nil
 }
 
 // when is a time as the hub writes it.

@@ -121,7 +121,7 @@ func (k *kind[T, C, U]) listCommand(short string) *cobra.Command {
 		}
 		return k.printValue(k.output, map[string]any{"items": items}, deletedColumns)
 	}
-	cmd.Flags().BoolVar(&deleted, "deleted", false, "list your deleted ones that can be brought back instead")
+	cmd.Flags().BoolVar(&deleted, "deleted", false, "list deleted ones that can be brought back instead")
 	return cmd
 }
 

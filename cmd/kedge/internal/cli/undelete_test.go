@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -51,6 +52,69 @@ func TestDeletedOnesAreListed(t *testing.T) {
 	require.Contains(t, errOut, `organization "Gone" is deleted; first run: kedge orgs undelete `+goneOrg)
 }
 
+// withOthers is withDeleted for an admin of the organization, to whom the hub lists the workspaces of others, too, with
+// the role that they have in each.
+func withOthers(t *testing.T) *bed {
+	t.Helper()
+	b, _ := withDeleted(t)
+	gone := `"phase":"Terminating","createdBy":"bob","deletionRequestedAt":"2026-11-20T00:00:00Z","purgeAt":"2026-12-20T00:00:00Z"}`
+	before := b.mux
+	b.mux = http.NewServeMux()
+	b.mux.Handle("/", before)
+	b.mux.HandleFunc("GET "+orgPath+"/workspaces", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("deleted") != "true" {
+			before.ServeHTTP(w, r)
+			return
+		}
+		_, _ = io.WriteString(w, `{"items":[{"uuid":"`+otherWS+`","displayName":"Theirs","role":"admin",`+gone+
+			`,{"uuid":"`+goneWS+`","displayName":"Shop","role":"member",`+gone+`]}`)
+	})
+	return b
+}
+
+func TestDeletedWorkspacesOfOthersAreListed(t *testing.T) {
+	t.Parallel()
+	b := withOthers(t)
+	code, out, errOut := b.run(t, "workspaces", "list", "--deleted")
+	require.Zero(t, code, errOut)
+	require.Equal(t, `UUID                                   DISPLAY NAME   ROLE     DELETED                PURGE AT
+`+otherWS+`   Theirs         admin    2026-11-20T00:00:00Z   2026-12-20T00:00:00Z
+`+goneWS+`   Shop           member   2026-11-20T00:00:00Z   2026-12-20T00:00:00Z
+`, out, "each once, with the role that the hub names")
+	code, out, _ = b.run(t, "orgs", "list", "--deleted", "-o", "name")
+	require.Zero(t, code)
+	require.Equal(t, goneOrg+"\n", out)
+
+	calls := b.record(t, "POST "+orgPath+"/workspaces/"+otherWS+"/undelete", http.StatusOK,
+		`{"uuid":"`+otherWS+`","displayName":"Theirs","phase":"Ready"}`)
+	code, _, errOut = b.run(t, "workspaces", "undelete", "Theirs", "--yes")
+	require.Zero(t, code, errOut)
+	require.Equal(t, []call{{org: orgUUID, workspace: otherWS}}, *calls)
+
+	code, out, _ = b.run(t, "__complete", "workspaces", "undelete", "")
+	require.Zero(t, code)
+	require.Equal(t, "Theirs\t"+otherWS+"\n:4\n", out, "what a member cannot bring back is not offered")
+	code, out, _ = b.run(t, "__complete", "workspaces", "undelete", "Theirs", "")
+	require.Zero(t, code)
+	require.Equal(t, ":4\n", out)
+	code, out, _ = b.run(t, "__complete", "orgs", "undelete", "")
+	require.Zero(t, code)
+	require.Equal(t, "Gone\t"+goneOrg+"\n:4\n", out)
+}
+
+func TestDeletedWorkspacesAreNotListedInPart(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.login(t)
+	b.answer("GET "+orgPath+"/workspaces", http.StatusForbidden,
+		`{"kind":"Status","message":"you have no membership there","code":403}`)
+	b.answer("GET /api/orgs", http.StatusOK, `{"items":[]}`)
+	code, out, errOut := b.run(t, "workspaces", "list", "--deleted", "--org", orgUUID)
+	require.Equal(t, 1, code)
+	require.Empty(t, out)
+	require.Contains(t, errOut, "you have no membership there")
+}
+
 func TestUndeleteAsksAndBringsBack(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]struct {
@@ -99,7 +163,8 @@ func TestUndeleteRefusesWhatItCannotFind(t *testing.T) {
 	t.Parallel()
 	b, _ := withDeleted(t)
 	for args, says := range map[string]string{
-		"orgs undelete Nothing --yes":                     `there is no deleted organization with the name "Nothing" that you are a member of; to see what there is, run: kedge orgs list --deleted`,
+		"orgs undelete Nothing --yes": `there is no deleted organization with the name "Nothing"; ` +
+			`to see what there is, run: kedge orgs list --deleted`,
 		"workspaces undelete .. --yes":                    "kedge workspaces list --deleted",
 		"workspaces undelete Shop --yes --org " + goneOrg: "kedge orgs undelete " + goneOrg,
 		"orgs undelete --yes " + otherOrg:                 "is it a kedge-hub?",

@@ -66,8 +66,7 @@ func (a *app) workspacesCommand() *cobra.Command {
 Until the time that is printed, kedge workspaces undelete brings it back.`),
 		k.undeleteCommand(`Bring back a workspace that was deleted, with all that was in it. Name it by its
 UUID or, while that is unique, by its name; kedge workspaces list --deleted shows
-those that you are a member of. Others, which an admin of the organization can
-bring back, too, are named by UUID.`),
+those that you are a member of and, to an admin of the organization, all others.`),
 		a.workspaceMembersCommand(&k.org),
 	)
 	return cmd
