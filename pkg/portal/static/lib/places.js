@@ -1,6 +1,6 @@
 // What Organizations and Workspaces have in common: names, deletion, progress.
 
-import { call } from './api.js';
+import { all, call, orgPath } from './api.js';
 import { h, named, note } from './dom.js';
 import { editor } from './edit.js';
 import { visible } from './format.js';
@@ -64,6 +64,16 @@ export function remove({ page, noun, name, path, what, after }) {
       after();
     },
   });
+}
+
+/**
+ * Reads the deleted Workspaces of an Organization: its admins get all of them, others those of their own Memberships.
+ * @param {string} org @param {AbortSignal} signal
+ */
+export async function deletedIn(org, signal) {
+  const found = await all(`${orgPath(org)}/workspaces?deleted=true`, { signal });
+  // A replica of the version before answers with the others.
+  return found.filter((w) => w.deletionRequestedAt);
 }
 
 /** Returns a button that brings something back. @param {import('../app.js').Page} page @param {`${OrgPath|WorkspacePath}/undelete`} path */

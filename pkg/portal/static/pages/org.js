@@ -4,7 +4,7 @@ import { all, call, orgPath } from '../lib/api.js';
 import { billingOfNew, newCostCenter } from '../lib/billing.js';
 import { h, named } from '../lib/dom.js';
 import { badge, end, endOf, left, moment, origin, phaseBadge, size, used } from '../lib/format.js';
-import { descriptionField, progress, remove, rename, undelete } from '../lib/places.js';
+import { deletedIn, descriptionField, progress, remove, rename, undelete } from '../lib/places.js';
 import { among, roleText } from '../lib/rights.js';
 import { loadMemberships, orgOf } from '../lib/session.js';
 import { seen } from '../lib/waiting.js';
@@ -23,10 +23,7 @@ export async function render(page) {
   const org = await read();
   // The hub knows the creator of an Organization as its member once it is Ready.
   const list = async () => (org.phase === 'Ready' ? all(`${path}/workspaces`, { signal }) : []);
-  const [workspaces, deleted] = await Promise.all([
-    list(),
-    call('GET', '/api/users/me/memberships?deleted=true', { signal }).then((a) => a.body.items.filter((r) => r.softDeletedAt && r.workspaceUUID && r.orgUUID === uuid)),
-  ]);
+  const [workspaces, deleted] = await Promise.all([list(), org.phase === 'Ready' ? deletedIn(uuid, signal) : []]);
   if (!row) await loadMemberships().catch(() => {});
   page.title(org.displayName);
   const quota = org.workspaceQuota;
@@ -71,10 +68,10 @@ export async function render(page) {
       quota && h('p', { class: 'muted small' }, `${quota.used} of ${quota.limit} workspaces used, deleted ones that are not purged yet included.`, full ? ' Ask a platform admin for more.' : ''),
       org.bytes && h('p', { class: 'muted small' }, `${used(org.bytes, size)} stored in all workspaces.`)),
     deleted.length > 0 && h('section', {}, h('h2', {}, 'Deleted'), table('Deleted workspaces', [
-      { title: 'Workspace', cell: (w) => named(w.workspaceDisplayName) },
-      { title: 'Deleted', cell: (w) => moment(w.softDeletedAt) },
+      { title: 'Workspace', cell: (w) => named(w.displayName) },
+      { title: 'Deleted', cell: (w) => moment(w.deletionRequestedAt) },
       { title: 'Purged', cell: (w) => (w.purgeAt ? badge('warn', left(w.purgeAt)) : '') },
-      { title: '', class: 'do', cell: (w) => w.role === 'admin' && undelete(page, `${path}/workspaces/${w.workspaceUUID}/undelete`) },
+      { title: '', class: 'do', cell: (w) => w.role === 'admin' && undelete(page, `${path}/workspaces/${w.uuid}/undelete`) },
     ], deleted)),
     h('p', { class: 'muted small' }, 'UUID ', h('code', {}, uuid), ' ', copyButton(uuid)),
   );
