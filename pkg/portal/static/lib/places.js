@@ -4,8 +4,23 @@ import { all, call, orgPath } from './api.js';
 import { h, named, note } from './dom.js';
 import { editor } from './edit.js';
 import { visible } from './format.js';
-import { loadMemberships } from './session.js';
+import { loadMemberships, orgOf } from './session.js';
 import { action, confirmDialog, formDialog } from './ui.js';
+
+/**
+ * Returns the names of Workspaces of an Organization, by UUID: of all for its admins, who decide about those of others, too;
+ * else of those that the person is in.
+ * @param {string} org @param {AbortSignal} signal
+ */
+export async function workspaceNames(org, signal) {
+  const own = orgOf(org);
+  const known = own?.role === 'admin'
+    ? (await all(`${orgPath(org)}/workspaces`, { signal })).map((w) => ({ uuid: w.uuid, name: w.displayName }))
+    : own?.workspaces || [];
+  /** @type {Map<string, string>} */
+  const names = new Map(known.map((w) => [w.uuid, w.name]));
+  return names;
+}
 
 /**
  * Opens a dialog that renames something.

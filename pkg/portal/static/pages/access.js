@@ -3,8 +3,8 @@
 import { call, orgPath, workspacePath } from '../lib/api.js';
 import { h, named, note } from '../lib/dom.js';
 import { badge, capital, end, local, moment, sentence } from '../lib/format.js';
+import { workspaceNames } from '../lib/places.js';
 import { roleText } from '../lib/rights.js';
-import { orgOf } from '../lib/session.js';
 import { heading, table } from '../lib/ui.js';
 
 /** Where access comes from, in words. @type {Record<string, string>} */
@@ -24,19 +24,20 @@ export async function render(page) {
     ? await call('GET', `${path}/access?at=${encodeURIComponent(wanted)}`, { signal: page.signal })
     : await call('GET', `${path}/access`, { signal: page.signal });
   const noun = ws ? 'workspace' : 'organization';
+  const names = ws ? new Map() : await workspaceNames(org, page.signal);
   page.title('Access');
   page.show(
     heading('Access', `Who ${wanted ? 'had' : 'has'} access to this ${noun}${ws ? '' : ' and to what is in it'}, and through what.`),
     form(page, wanted),
-    answer(body, { org, ws, noun, wanted }),
+    answer(body, { ws, noun, wanted, names }),
   );
 }
 
 /**
- * Shows an answer. wanted is the moment that it is about, or empty.
- * @param {Schema<'PastAccess'>} body @param {{org: string, ws?: string, noun: string, wanted: string}} of
+ * Shows an answer. wanted is the moment that it is about, or empty, and names are those of Workspaces.
+ * @param {Schema<'PastAccess'>} body @param {{ws?: string, noun: string, wanted: string, names: Map<string, string>}} of
  */
-export function answer(body, { org, ws, noun, wanted }) {
+export function answer(body, { ws, noun, wanted, names }) {
   /** @type {Schema<'AccessHolder'>[]} */
   const items = body.items;
   return [
@@ -45,7 +46,7 @@ export function answer(body, { org, ws, noun, wanted }) {
     && note('warn', 'The hub recorded nothing from ', moment(body.asOf), ' on until after this moment. What changed in between is not known.'),
     table('Access', [
       { title: 'Who', cell: (i) => who(i) },
-      ...(ws ? [] : [{ title: 'Where', cell: (/** @type {Schema<'AccessHolder'>} */ i) => where(org, i) }]),
+      ...(ws ? [] : [{ title: 'Where', cell: (/** @type {Schema<'AccessHolder'>} */ i) => where(names, i) }]),
       { title: 'Role', cell: (i) => [roleText(i), i.sudo && [' ', badge('warn', 'sudo')], i.roles && h('span', { class: 'second' }, i.roles.map(role))] },
       { title: 'Through', cell: (i) => i.through.map(source) },
       { title: 'Since', class: 'nowrap', cell: (i) => i.through.length > 0 && [moment(i.through[0].since), i.through[0].expiresAt && h('span', { class: 'second' }, wanted ? ['ends ', moment(i.through[0].expiresAt)] : end(i.through[0].expiresAt))] },
@@ -61,10 +62,10 @@ function who(i) {
     h('span', { class: 'second' }, tokens.length > 0 ? ['tokens: ', tokens.map((t, n) => [n > 0 && ', ', named(t)])] : 'no token')];
 }
 
-/** @param {string} org @param {Schema<'AccessHolder'>} i */
-function where(org, i) {
+/** @param {Map<string, string>} names @param {Schema<'AccessHolder'>} i */
+function where(names, i) {
   if (!i.workspace) return [h('span', {}, 'the organization'), (i.everyWorkspace || []).map((s) => h('span', { class: 'second' }, `every workspace as ${s.role}`))];
-  return named(orgOf(org)?.workspaces.find((w) => w.uuid === i.workspace)?.name, i.workspace);
+  return named(names.get(i.workspace), i.workspace);
 }
 
 /** @param {Schema<'RoleRef'>} r @param {number} n */

@@ -5,6 +5,7 @@ import { call, orgPath, workspacePath } from '../lib/api.js';
 import { h } from '../lib/dom.js';
 import { badge, endOf, local, moment, visible } from '../lib/format.js';
 import { paged } from '../lib/paged.js';
+import { workspaceNames } from '../lib/places.js';
 import { orgOf } from '../lib/session.js';
 import { action, heading, save, table } from '../lib/ui.js';
 import { inWords } from '../lib/words.js';
@@ -27,6 +28,7 @@ export async function render(page) {
   const fields = all ? [...filters, ...further] : filters;
   const names = [...fields, ...bounds].map(([name]) => name).concat(ws || all || !whole ? [] : 'workspace');
   const { items, body, pager } = await paged(page, `${path}/audit`, names);
+  const workspaces = ws || all || !whole ? [] : [...await workspaceNames(org, page.signal)];
   const behind = body.replicas.filter((/** @type {Schema<'AuditReplica'>} */ r) => r.behindSeconds > 60);
   const csv = action('Download CSV', 'Preparing…', async () => {
     const wanted = new URLSearchParams([...page.query].filter(([name]) => names.includes(name)));
@@ -39,7 +41,7 @@ export async function render(page) {
   page.show(
     heading('Activity', !whole ? 'When a platform admin made somebody admin of this organization.' : `Who changed what in ${all ? 'the whole hub' : ws ? 'this workspace' : 'this organization'}, and who was refused, the newest first.`, csv),
     !whole && h('p', { class: 'note' }, 'You see when a platform admin made somebody admin of this organization, and why. Its admins see everything else.'),
-    form(page, fields, ws || all || !whole ? [] : orgOf(org)?.workspaces || []),
+    form(page, fields, workspaces),
     behind.length > 0 && h('p', { class: 'note warn', role: 'status' }, 'Some events of the last time are not here yet.'),
     table('Activity', [
       { title: 'Time', class: 'nowrap', cell: (e) => moment(e.time) },
@@ -65,7 +67,7 @@ function objectOf({ object, resource }) {
   return [resource.resource, resource.subresource, resource.namespace, resource.name].filter(Boolean).join('/');
 }
 
-/** @param {import('../app.js').Page} page @param {Array<[string, string]>} fields @param {Array<{uuid: string, name: string}>} workspaces */
+/** @param {import('../app.js').Page} page @param {Array<[string, string]>} fields @param {Array<[string, string]>} workspaces by UUID and name */
 function form(page, fields, workspaces) {
   const held = (/** @type {string} */ name) => page.query.get(name) || '';
   const texts = fields.map(([name, label]) => h('input', { type: 'search', name, value: held(name), 'aria-label': label, placeholder: label, dir: 'auto' }));
@@ -73,7 +75,7 @@ function form(page, fields, workspaces) {
     h('input', { type: 'datetime-local', class: 'inline', name, value: local(held(name)) })));
   // The events of a Workspace that is gone can be asked for by its UUID in the URL.
   const select = workspaces.length > 0 && h('select', { class: 'inline', name: 'workspace', 'aria-label': 'Workspace' },
-    h('option', { value: '' }, 'All workspaces'), workspaces.map((w) => h('option', { value: w.uuid }, w.name)));
+    h('option', { value: '' }, 'All workspaces'), workspaces.map(([uuid, name]) => h('option', { value: uuid }, name)));
   if (select) select.value = held('workspace');
   const search = () => {
     const query = new URLSearchParams();

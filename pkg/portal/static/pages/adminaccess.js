@@ -2,6 +2,7 @@
 
 import { call } from '../lib/api.js';
 import { h } from '../lib/dom.js';
+import { workspaceNames } from '../lib/places.js';
 import { heading } from '../lib/ui.js';
 import { answer, form } from './access.js';
 
@@ -18,5 +19,5 @@ export async function render(page) {
   }
   const query = `org=${encodeURIComponent(org)}${at && `&at=${encodeURIComponent(at)}`}`;
   const { body } = await call('GET', `/api/admin/access?${query}`, { signal: page.signal });
-  page.show(title, asked, answer(body, { org, noun: 'organization', wanted: at }));
+  page.show(title, asked, answer(body, { noun: 'organization', wanted: at, names: await workspaceNames(org, page.signal) }));
 }

@@ -3,8 +3,9 @@
 import { all, call, orgPath, workspacePath } from '../lib/api.js';
 import { h, named } from '../lib/dom.js';
 import { badge, capital, end, moment } from '../lib/format.js';
+import { workspaceNames } from '../lib/places.js';
 import { askFor, mayDecide } from '../lib/requests.js';
-import { orgOf, session } from '../lib/session.js';
+import { session } from '../lib/session.js';
 import { button, formDialog, heading, table } from '../lib/ui.js';
 
 /** @param {import('../app.js').Page} page */
@@ -12,14 +13,15 @@ export async function render(page) {
   const { org, ws } = page.params;
   const path = ws ? workspacePath(org, ws) : orgPath(org);
   const { signal } = page;
-  const [requests, open] = await Promise.all([
+  const [requests, open, own] = await Promise.all([
     all(`${path}/requests`, { signal }),
     ws ? [] : all(`${orgPath(org)}/requests/workspaces`, { signal }),
+    workspaceNames(org, signal),
   ]);
   page.title('Requests');
   /** @type {Map<string, string>} */
   const names = new Map(open.map((w) => [w.uuid, w.displayName]));
-  for (const w of orgOf(org)?.workspaces || []) names.set(w.uuid, w.name);
+  for (const [uuid, name] of own) names.set(uuid, name);
   requests.sort((a, b) => Number(b.state === 'Open') - Number(a.state === 'Open') || b.createdAt.localeCompare(a.createdAt));
   page.show(
     heading('Requests', null, button('Ask for rights', () => askFor({ page, org, ws, names }), 'primary')),
