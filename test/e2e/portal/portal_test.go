@@ -39,6 +39,7 @@ func TestPortal_isEnoughForEverything(t *testing.T) {
 		{"past access", func(*testing.T) { pastAccess(alice) }},
 		{"usage", func(*testing.T) { usage(alice) }},
 		{"requests", func(t *testing.T) { requests(t, s, alice, bob) }},
+		{"what a colleague made", func(t *testing.T) { colleagues(t, s, alice) }},
 		{"an answer that is late", func(*testing.T) { lateAnswer(alice) }},
 		{"an answer that is lost", func(*testing.T) { lostAnswer(alice) }},
 		{"a session that ends in the middle", func(*testing.T) { endedSession(alice) }},

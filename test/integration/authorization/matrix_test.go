@@ -199,6 +199,14 @@ var matrixRows = []matrixRow{
 	{route: "GET /api/orgs/{org}/workspaces/{ws}/usage", gets: "401 403 403 403  403 403 403  403 200  403 200  401 401"},
 
 	{route: "GET /api/orgs/{org}/workspaces", gets: "401 403 403 403  403 403 403  200 200  200 200  401 401", check: (*matrixScene).listsOwnWorkspacesOnly},
+	{
+		route: "GET /api/orgs/{org}/workspaces", about: "what is deleted", at: "gone workspace", query: "?deleted=true",
+		gets: "401 403 403 403  403 403 403  200 200  200 200  401 401", check: (*matrixScene).listsOwnWorkspacesOnly,
+	},
+	{
+		route: "GET /api/orgs/{org}/workspaces", about: "where nothing is deleted", query: "?deleted=true",
+		gets: "401 403 403 403  403 403 403  200 200  200 200  401 401", check: (*matrixScene).listsNothing,
+	},
 	{route: "POST /api/orgs/{org}/workspaces", body: `{"displayName":"Made by {caller}"}`, at: "growing", viewers: "403 403", gets: "401 403 403 403  403 403 403  403 403  201 201  401 401"},
 	{route: "POST /api/orgs/{org}/workspaces", about: "where only admins create", body: `{"displayName":"Made by {caller}"}`, at: "closed", gets: "401 403 403 403  403 403 403  403 403  403 201  401 401"},
 	{route: "GET /api/orgs/{org}/workspaces/{ws}", manager: "200", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401", check: (*matrixScene).isWorkspace},

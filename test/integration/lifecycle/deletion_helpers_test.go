@@ -214,11 +214,13 @@ func shownAs(hub *framework.Hub, as, org, ws, cluster string, orgLives, wsLives 
 		"the switcher of deleted": {call{Path: "/api/users/me/memberships?deleted=true"}, "workspaceUUID", ws, true},
 	}
 	if orgLives {
-		lists["the list of Workspaces"] = struct {
-			call
-			field, name string
-			want        bool
-		}{call{Path: "/api/orgs/" + org + "/workspaces", Org: org}, "uuid", ws, wsLives}
+		for query, want := range map[string]bool{"": wsLives, "?deleted=true": !wsLives} {
+			lists["the list of Workspaces"+query] = struct {
+				call
+				field, name string
+				want        bool
+			}{call{Path: "/api/orgs/" + org + "/workspaces" + query, Org: org}, "uuid", ws, want}
+		}
 	}
 	for what, l := range lists {
 		l.As, l.Method = as, http.MethodGet

@@ -103,6 +103,56 @@ func TestO13_AnOrgAndAWorkspaceAreDeletedAndUndeleted(t *testing.T) {
 	hub.CreateOrg(t, "bob", "another")
 }
 
+// O-13, O-15: an admin of an Organization brings back a Workspace that a member made, and who has left since. Members who are
+// not in it do not learn that there was one.
+func TestO13_AnOrgAdminFindsAndUndeletesWhatAColleagueMade(t *testing.T) {
+	t.Parallel()
+	hub := kcp.Shared(t, 1)[0]
+	framework.SignUp(t, hub, "bob", "carol", "dave")
+	org := hub.CreateOrg(t, "alice", "ACME")
+	for _, name := range []string{"bob", "carol", "dave"} {
+		hub.Do(t, framework.InOrg("alice", http.MethodPost, org, "/members", framework.Adding(name, "member")), http.StatusCreated)
+	}
+	// Default access lets members look into what lives.
+	hub.Do(t, framework.InOrg("alice", http.MethodPatch, org, "", map[string]string{"defaultAccess": "view"}), http.StatusOK)
+	ws := hub.CreateWorkspace(t, "bob", org, "the shop")
+	uuid := ws.Text("uuid")
+	dave := framework.Adding("dave", "member")
+	hub.Do(t, framework.InWorkspace("bob", http.MethodPost, org, uuid, "/members", dave), http.StatusCreated)
+	left := framework.InOrg("alice", http.MethodDelete, org, "/members/bob?cascade=true", nil)
+	hub.Do(t, left, http.StatusNoContent, http.StatusAccepted)
+	deleted := func(as string) map[string]string {
+		t.Helper()
+		a := hub.Do(t, framework.InOrg(as, http.MethodGet, org, "/workspaces?deleted=true", nil), http.StatusOK)
+		items, ok := a.JSON["items"].([]any)
+		require.True(t, ok, "%s", a.Raw)
+		roles := map[string]string{}
+		for _, item := range items {
+			w := item.(map[string]any)
+			graceOf(t, w, defaultGrace)
+			roles[fmt.Sprint(w["uuid"])] = fmt.Sprint(w["role"])
+		}
+		return roles
+	}
+	require.Empty(t, deleted("alice"))
+	hub.Do(t, framework.InWorkspace("alice", http.MethodDelete, org, uuid, "", nil), http.StatusOK)
+	require.Equal(t, map[string]string{uuid: "admin"}, deleted("alice"))
+	own := framework.Call{As: "alice", Method: http.MethodGet, Path: "/api/users/me/memberships?deleted=true"}
+	rows := hub.Do(t, own, http.StatusOK)
+	require.NotContains(t, namesIn(rows, "workspaceUUID"), uuid, "her own Memberships have nothing of it")
+	framework.Eventually(t, framework.Long, func() error {
+		return framework.Check(deleted("dave")[uuid] == "member", "a member sees %v", deleted("dave"))
+	})
+	require.Empty(t, deleted("carol"))
+
+	hub.Do(t, framework.InWorkspace("dave", http.MethodPost, org, uuid, "/undelete", nil), http.StatusForbidden)
+	hub.Do(t, framework.InWorkspace("alice", http.MethodPost, org, uuid, "/undelete", nil), http.StatusOK)
+	for _, as := range []string{"alice", "carol", "dave"} {
+		require.Empty(t, deleted(as))
+	}
+	hub.Enters(t, "alice", ws.Text("clusterID"))
+}
+
 // O-8, O-13: when the grace period ends, the cascade removes the object and everything in
 // it.
 func TestO13_TheCascadeLeavesNothing(t *testing.T) {
