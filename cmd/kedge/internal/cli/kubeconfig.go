@@ -25,8 +25,9 @@ func (a *app) kubeconfigCommand() *cobra.Command {
 		Use:   "kubeconfig",
 		Short: "Print a kubeconfig for the chosen workspace, or merge it into yours",
 		Long: `Print a kubeconfig for the chosen workspace, or put its entry into your own
-kubeconfig: the first file that $KUBECONFIG names, or ~/.kube/config. Entries are
-named ORGANIZATION/WORKSPACE; where two are equal, a part of the UUID is added.
+kubeconfig: the first file that $KUBECONFIG names, or .kube/config in your home folder
+($HOME, or %USERPROFILE% on Windows). Entries are named ORGANIZATION/WORKSPACE; where
+two are equal, a part of the UUID is added.
 
 A kubeconfig holds no token and can be shared: kubectl asks kedge for one, so keep
 kedge on your PATH and stay logged in with the profile that the entry names.`,

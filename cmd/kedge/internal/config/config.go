@@ -63,8 +63,17 @@ func (e *BrokenError) Error() string {
 	return fmt.Sprintf("%s cannot be understood and was renamed to %s; log in again", e.Path, e.RenamedTo)
 }
 
-// Path is the path of the file: explicit, or $KEDGE_CONFIG, or in the user's configuration
-// directory.
+// Home is the user's home folder: $HOME, or else %USERPROFILE%, because PowerShell and cmd set no
+// HOME. It is empty if the environment has neither.
+func Home(getenv func(string) string) string {
+	if home := getenv("HOME"); home != "" {
+		return home
+	}
+	return getenv("USERPROFILE")
+}
+
+// Path is the path of the file: explicit, or $KEDGE_CONFIG, or kedge/config.json in
+// $XDG_CONFIG_HOME or else in .config in Home. It fails without any of them.
 func Path(explicit string, getenv func(string) string) (string, error) {
 	if explicit != "" {
 		return explicit, nil
@@ -74,7 +83,7 @@ func Path(explicit string, getenv func(string) string) (string, error) {
 	}
 	dir := getenv("XDG_CONFIG_HOME")
 	if dir == "" {
-		home := getenv("HOME")
+		home := Home(getenv)
 		if home == "" {
 			return "", errors.New("no home folder; name the file with --config or $KEDGE_CONFIG")
 		}

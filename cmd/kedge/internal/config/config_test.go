@@ -131,3 +131,30 @@ func TestNames_ofProfilesAreSafeInFileNames(t *testing.T) {
 		require.True(t, config.ValidName(c.NewName(server)))
 	}
 }
+
+// PowerShell and cmd set USERPROFILE and no HOME.
+func TestPath_isInTheHomeFolder(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		explicit string
+		env      map[string]string
+		want     string
+	}{
+		"HOME":              {env: map[string]string{"HOME": "h"}, want: "h/.config/kedge/config.json"},
+		"Windows":           {env: map[string]string{"USERPROFILE": "u"}, want: "u/.config/kedge/config.json"},
+		"HOME on Windows":   {env: map[string]string{"HOME": "h", "USERPROFILE": "u"}, want: "h/.config/kedge/config.json"},
+		"XDG_CONFIG_HOME":   {env: map[string]string{"XDG_CONFIG_HOME": "x", "USERPROFILE": "u"}, want: "x/kedge/config.json"},
+		"KEDGE_CONFIG":      {env: map[string]string{"KEDGE_CONFIG": "k", "XDG_CONFIG_HOME": "x", "HOME": "h"}, want: "k"},
+		"the command line":  {explicit: "e", env: map[string]string{"KEDGE_CONFIG": "k"}, want: "e"},
+		"no home folder":    {env: map[string]string{"HOMEPATH": "p"}},
+		"empty home folder": {env: map[string]string{"HOME": "", "USERPROFILE": ""}},
+	} {
+		path, err := config.Path(c.explicit, func(name string) string { return c.env[name] })
+		if c.want == "" {
+			require.ErrorContains(t, err, "name the file with --config or $KEDGE_CONFIG", name)
+			continue
+		}
+		require.NoError(t, err, name)
+		require.Equal(t, filepath.FromSlash(c.want), path, name)
+	}
+}

@@ -215,12 +215,15 @@ func TestMerge_waitsForKubectl(t *testing.T) {
 
 func TestPath_isTheFirstFileOrTheUsualOne(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ variable, home, want string }{
-		{"", "/home/a", "/home/a/.kube/config"},
-		{"/a:/b", "/home/a", "/a"},
-		{":/b", "/home/a", "/b"},
+	for _, c := range []struct{ variable, home, profile, want string }{
+		{"", "/home/a", "", "/home/a/.kube/config"},
+		{"", "", "/users/a", "/users/a/.kube/config"},
+		{"", "/home/a", "/users/a", "/home/a/.kube/config"},
+		{"/a:/b", "/home/a", "/users/a", "/a"},
+		{":/b", "/home/a", "", "/b"},
 	} {
-		path, err := kubeconfig.Path(func(name string) string { return map[string]string{"KUBECONFIG": c.variable, "HOME": c.home}[name] })
+		env := map[string]string{"KUBECONFIG": c.variable, "HOME": c.home, "USERPROFILE": c.profile}
+		path, err := kubeconfig.Path(func(name string) string { return env[name] })
 		require.NoError(t, err)
 		require.Equal(t, c.want, path)
 	}

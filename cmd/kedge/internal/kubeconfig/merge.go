@@ -25,14 +25,15 @@ const (
 	lockPoll    = 50 * time.Millisecond
 )
 
-// Path is the file that a merge changes: the first that $KUBECONFIG names, or ~/.kube/config.
+// Path is the file that a merge changes: the first that $KUBECONFIG names, or .kube/config in
+// config.Home. It fails without both.
 func Path(getenv func(string) string) (string, error) {
 	for _, path := range filepath.SplitList(getenv("KUBECONFIG")) {
 		if path != "" {
 			return path, nil
 		}
 	}
-	home := getenv("HOME")
+	home := config.Home(getenv)
 	if home == "" {
 		return "", errors.New("no home folder; name the file with $KUBECONFIG")
 	}
