@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"bytes"
 	"net/http"
 	"os"
 	"strings"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
+
+	"github.com/faroshq/kedge-hub/cmd/kedge/internal/cli"
 )
 
 const (
@@ -109,6 +112,41 @@ func TestBotTokens_arePrintedInEveryForm(t *testing.T) {
 		bodies = append(bodies, c.body)
 	}
 	require.Equal(t, []string{`{"expirationSeconds":7776000,"name":"runner"}`, `{"expirationSeconds":43200}`, `{}`, `{}`}, bodies)
+}
+
+// A token on a screen is seen by others, and stays in the terminal's history.
+func TestBotTokens_areNotShownOnATerminal(t *testing.T) {
+	t.Parallel()
+	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skip("no pseudo-terminals here")
+	}
+	defer func() { require.NoError(t, terminal.Close()) }()
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, null.Close()) }()
+	b := newBed(t)
+	b.inWorkspace(t)
+	issued := b.record(t, "POST "+botPath+"/tokens", http.StatusCreated, anIssued)
+	for _, c := range []struct {
+		name string
+		out  *os.File
+		more []string
+		code int
+	}{
+		{"a terminal", terminal, nil, 2},
+		{"a terminal, to a file", terminal, []string{"--file", b.file("issued")}, 0},
+		{"the null device", null, nil, 0},
+	} {
+		before := len(*issued)
+		var said bytes.Buffer
+		args := append([]string{"bots", "tokens", "create", botUUID, "-o", "token"}, c.more...)
+		code := cli.Main(t.Context(), args, cli.Streams{Out: c.out, Err: &said}, b.environment())
+		require.Equal(t, c.code, code, "%s: %s", c.name, said.String())
+		refused := strings.Contains(said.String(), "the token would be shown on the terminal; give --file FILE, or --stdout")
+		require.Equal(t, code != 0, refused, c.name)
+		require.Equal(t, code == 0, len(*issued) > before, c.name)
+	}
 }
 
 // A token that nobody has is not left behind.

@@ -10,21 +10,15 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 )
 
 // maxReply is the maximum length of a reply, in bytes.
 const maxReply = 4 << 10
 
-// IsTerminal reports whether a file is a terminal. The null device is a character device too, but
-// no terminal.
-func IsTerminal(f *os.File) bool {
-	info, err := f.Stat()
-	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
-		return false
-	}
-	null, err := os.Stat(os.DevNull)
-	return err != nil || !os.SameFile(info, null)
-}
+// IsTerminal reports whether a file is a terminal. It asks the system: the null device is a character
+// device like a terminal, and on Windows os.SameFile cannot tell it from a console.
+func IsTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
 // consent is the value of --yes and the prompt that replaces it.
 type consent struct {

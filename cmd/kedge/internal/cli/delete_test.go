@@ -189,7 +189,10 @@ func TestFilesPipesAndTheNullDeviceAreNoTerminals(t *testing.T) {
 	require.NoError(t, err)
 	null, err := os.Open(os.DevNull)
 	require.NoError(t, err)
-	for _, f := range []*os.File{file, read, null} {
+	// Like the null device on Windows, it is a character device, and not os.DevNull.
+	zero, err := os.Open("/dev/zero")
+	require.NoError(t, err)
+	for _, f := range []*os.File{file, read, null, zero} {
 		require.False(t, cli.IsTerminal(f), f.Name())
 		require.NoError(t, f.Close())
 	}
