@@ -102,7 +102,7 @@ members there, and gives kubectl what it needs to work in a workspace.`,
 		"file with the logins (default $KEDGE_CONFIG, or kedge/config.json in $XDG_CONFIG_HOME or "+
 			"in .config in your home folder: $HOME, or %USERPROFILE% on Windows)")
 	flags.StringVar(&a.profile, "profile", "", "name of the login to use (default: $KEDGE_PROFILE, or the one logged in with or chosen last)")
-	flags.StringVar(&a.server, "server", "", "URL of the hub (default: the profile's)")
+	flags.StringVar(&a.server, "server", "", "URL of the hub, or of a page of its portal (default: the profile's)")
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w; %w", err, errUsage) })
 	cmd.AddCommand(a.loginCommand(), a.logoutCommand(), a.profilesCommand(), a.sessionsCommand(), a.whoamiCommand(), a.meCommand(),
 		a.orgsCommand(), a.membersCommand(), a.invitationsCommand(), a.requestsCommand(), a.auditCommand(), a.accessCommand(), a.usageCommand(),

@@ -109,7 +109,10 @@ func (a *app) login(ctx context.Context, o loginOptions) error {
 
 // newLogin is a login without a token, for the hub and the CA that the flags name.
 func (a *app) newLogin(ctx context.Context, o loginOptions) (*config.Profile, error) {
-	login := &config.Profile{Server: a.givenServer()}
+	server, err := a.givenServer()
+	if err != nil {
+		return nil, err
+	}
 	_, c, err := a.load(ctx)
 	if errors.As(err, new(*config.BrokenError)) {
 		fmt.Fprintln(a.Err, "kedge:", printableLines(err.Error()))
@@ -118,14 +121,15 @@ func (a *app) newLogin(ctx context.Context, o loginOptions) (*config.Profile, er
 	if err != nil {
 		return nil, err
 	}
-	if login.Server == "" {
+	if server == "" {
 		if name, err := a.choose(c); err == nil {
-			login.Server = c.Profiles[name].Server
+			server = c.Profiles[name].Server
 		}
 	}
-	if u, err := url.Parse(login.Server); err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return nil, fmt.Errorf("--server: give the https URL of the hub; %w", errUsage)
+	if server, err = hubURL(server); err != nil {
+		return nil, err
 	}
+	login := &config.Profile{Server: server}
 	name, err := a.profileFor(c, login.Server)
 	if err != nil {
 		return nil, err

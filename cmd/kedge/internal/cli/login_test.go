@@ -323,3 +323,68 @@ func TestLogin_thatTheHubThenRefusesLeavesNoSession(t *testing.T) {
 	require.Equal(t, 1, code)
 	require.Equal(t, []string{"secret-1"}, i.revoked)
 }
+
+// People copy what the address bar of the portal shows.
+func TestLogin_takesTheAddressOfThePortal(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{
+		"", "/", "//", "/?x=1", "#/", "/ui", "/ui/", "/ui/orgs/" + orgUUID + "?q=a&sort=name#top",
+		"/ui/invitations/" + orgUUID + "#hush",
+	} {
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			b := newBed(t)
+			b.clock = hasty{}
+			b.withIssuer(t)
+			h := newJobHub(t, b)
+			b.gitHub(t, h.URL)
+			for _, c := range []struct{ server, args string }{
+				{b.URL, "login --ca-file " + b.file("ca.crt")},
+				{b.URL, "login --device"},
+				{b.URL, "login --token-file " + b.file("token")},
+				{h.URL, "login --ci --bot " + botUUID + " --ca-file " + b.file("job-ca.crt")},
+				{b.URL, "whoami"},
+				{b.URL, "logout"},
+			} {
+				code, out, errOut := b.run(t, append(strings.Fields(c.args), "--server", c.server+path)...)
+				require.Zero(t, code, "%s: %s", c.args, errOut)
+				if strings.HasPrefix(c.args, "login") {
+					require.Contains(t, out, "Logged in to "+c.server+" as ", c.args)
+				}
+			}
+			_, out, _ := b.run(t, "profiles", "-o", "json")
+			require.Contains(t, out, `"hub": "`+h.URL+`"`)
+		})
+	}
+}
+
+// The refusal of another address says what to give, and repeats no secret of it.
+func TestLogin_refusesAnAddressThatIsNoHubs(t *testing.T) {
+	t.Parallel()
+	const noPath, noURL = "--server: the URL of a hub has no path; give ", "--server: give the https URL of the hub, such as https://"
+	for address, says := range map[string]string{
+		"https://hub.example.com/api/":          noPath + "https://hub.example.com; see --help",
+		"https://hub.example.com:9443/uix#hush": noPath + "https://hub.example.com:9443; see --help",
+		"https://hub.example.com/auth/hush?x":   noPath + "https://hub.example.com; see --help",
+		"https://hub.example.com/x/ui/":         noPath + "https://hub.example.com; see --help",
+		"http://hub.example.com/ui/":            noURL,
+		"https://me:hush@hub.example.com/ui/":   noURL,
+		"https:///ui/":                          noURL,
+		"hub.example.com/ui/":                   noURL,
+		"hub.example.com:9443":                  noURL,
+		"/":                                     noURL,
+	} {
+		b := newBed(t)
+		b.login(t)
+		for _, args := range []string{
+			"login", "login --token-file " + b.file("token"), "login --ci --bot " + botUUID, "login --profile other",
+			"whoami", "orgs --profile other", "logout",
+		} {
+			code, out, errOut := b.run(t, append(strings.Fields(args), "--server", address)...)
+			require.Equal(t, 2, code, "%s %s: %s", args, address, errOut)
+			require.Empty(t, out)
+			require.Contains(t, errOut, says, address)
+			require.NotContains(t, errOut, "hush", address)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -65,7 +66,26 @@ func (a *app) givenProfile() (name string, byFlag bool, err error) {
 }
 
 // givenServer is the hub that --server names, or the empty string.
-func (a *app) givenServer() string { return strings.TrimRight(a.server, "/") }
+func (a *app) givenServer() (string, error) {
+	if a.server == "" {
+		return "", nil
+	}
+	return hubURL(a.server)
+}
+
+// hubURL is the URL of the hub at an address. People copy that of a page of the portal, which can end with
+// the secret of an invitation: no error repeats it.
+func hubURL(address string) (string, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
+		return "", fmt.Errorf("--server: give the https URL of the hub, such as https://hub.example.com; %w", errUsage)
+	}
+	server := u.Scheme + "://" + u.Host
+	if path := strings.TrimRight(u.Path, "/"); path != "" && path != "/ui" && !strings.HasPrefix(path, "/ui/") {
+		return "", fmt.Errorf("--server: the URL of a hub has no path; give %s; %w", server, errUsage)
+	}
+	return server, nil
+}
 
 // choose returns the profile that a command uses. A profile is never replaced by another one for
 // the same hub, which can be the login of another person.
@@ -74,7 +94,11 @@ func (a *app) choose(c *config.Config) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	server, named := a.givenServer(), name != ""
+	server, err := a.givenServer()
+	if err != nil {
+		return "", err
+	}
+	named := name != ""
 	if !named {
 		name = c.Current
 	}
