@@ -36,7 +36,7 @@ reads kcp itself with --kcp-kubeconfig.`,
 	}
 	addFlags(verify, options)
 	verify.Flags().StringArrayVar(&heads, "head", nil, "End of a chain that was recorded, as REPLICA:LOG:SEQ:HASH: the chain must reach it. Can be given several times.")
-	cmd := &cobra.Command{Use: "audit", Short: "Check the audit log", Args: noArguments}
+	cmd := &cobra.Command{Use: "audit", Short: "Check the audit log"}
 	cmd.AddCommand(verify)
 	return cmd
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/faroshq/kedge-hub/cmd/internal/subcommands"
 	"github.com/faroshq/kedge-hub/pkg/kcp/connect"
 	"github.com/faroshq/kedge-hub/pkg/kcp/embedded"
 	"github.com/faroshq/kedge-hub/pkg/server"
@@ -51,7 +52,7 @@ func arguments(least, most int, what string) cobra.PositionalArgs {
 
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return fmt.Errorf("%q is no command; %s takes flags alone\n%w", args[0], cmd.CommandPath(), errUsage)
+		return fmt.Errorf("%q is no flag; %s takes flags alone\n%w", args[0], cmd.CommandPath(), errUsage)
 	}
 	return nil
 }
@@ -70,7 +71,6 @@ unless --kcp-kubeconfig gives an external one.`,
 
   # with an external kcp
   kedge-hub --kcp-kubeconfig admin.kubeconfig --token-file tokens.csv --external-url https://hub.example.com`,
-		Args:          noArguments,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -86,5 +86,6 @@ unless --kcp-kubeconfig gives an external one.`,
 		Use: "version", Short: "Print the version", Args: noArguments,
 		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "kedge-hub", version.String()) },
 	})
+	subcommands.Check(cmd, errUsage)
 	return cmd
 }

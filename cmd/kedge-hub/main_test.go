@@ -1,12 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"io"
 	"os"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/cmd/internal/subcommands"
 )
 
 // An invalid command line ends with 2 and says what to give, whatever is wrong with it.
@@ -19,7 +23,8 @@ func TestCommand_refusesANumberOfArguments(t *testing.T) {
 		{[]string{"backup"}, "kedge-hub backup takes a file, a folder, or - for the standard output"},
 		{[]string{"backup", "a", "b"}, "kedge-hub backup takes a file, a folder, or - for the standard output; it got 2 arguments"},
 		{[]string{"restore", "a", "b"}, "kedge-hub restore takes one file"},
-		{[]string{"bakcup"}, `"bakcup" is no command; kedge-hub takes flags alone`},
+		{[]string{"bakcup"}, `"bakcup" is no command of kedge-hub, did you mean backup?; see kedge-hub --help`},
+		{[]string{"audit", "verfy", "--data-dir", "x"}, `"verfy" is no command of kedge-hub audit, did you mean verify?`},
 		{[]string{"check", "a"}, "kedge-hub check takes flags alone"},
 		{[]string{"verify", "a"}, "kedge-hub verify takes flags alone"},
 		{[]string{"version", "a"}, "kedge-hub version takes flags alone"},
@@ -74,4 +79,34 @@ func TestCommands_inTheImageNeedTheURLOnlyToServe(t *testing.T) {
 		require.ErrorIs(t, err, errUsage, args)
 		require.ErrorContains(t, err, "--external-url: is required", args)
 	}
+}
+
+// A script goes on after a 0: "kedge-hub audit verfy --data-dir /var/lib/kedge && echo whole".
+func TestEveryGroup_refusesAMistypedSubcommand(t *testing.T) {
+	t.Parallel()
+	var paths []string
+	for _, group := range subcommands.Groups(command()) {
+		paths = append(paths, group.CommandPath())
+		for _, c := range group.Commands() {
+			if !c.IsAvailableCommand() {
+				continue
+			}
+			for _, more := range [][]string{nil, {"FILE"}, {"FILE", "--not-a-flag"}} {
+				cmd := command()
+				cmd.SetArgs(append(append(strings.Fields(group.CommandPath())[1:], c.Name()+"x"), more...))
+				err := cmd.ExecuteContext(t.Context())
+				require.ErrorIs(t, err, errUsage, "%s %s", group.CommandPath(), c.Name())
+				said, near, _ := strings.Cut(err.Error(), ", did you mean ")
+				require.Equal(t, `"`+c.Name()+`x" is no command of `+group.CommandPath(), said)
+				require.Contains(t, near, c.Name())
+			}
+		}
+	}
+	require.ElementsMatch(t, []string{"kedge-hub", "kedge-hub audit", "kedge-hub completion"}, paths)
+	var out bytes.Buffer
+	cmd := command()
+	cmd.SetArgs([]string{"audit"})
+	cmd.SetOut(&out)
+	require.NoError(t, cmd.ExecuteContext(t.Context()))
+	require.Contains(t, out.String(), "Available Commands:")
 }

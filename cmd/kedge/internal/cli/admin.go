@@ -79,12 +79,11 @@ func (a *app) adminCommand() *cobra.Command {
 		},
 	}
 	cmd := &cobra.Command{
-		Use: "admin", Short: "Manage people and organizations of the hub, as a platform admin, or audit it", Args: noArgs,
+		Use: "admin", Short: "Manage people and organizations of the hub, as a platform admin, or audit it",
 		Long: `Manage people and organizations of the hub, as a platform admin. These commands give
 no access to the contents of workspaces. Auditors of the hub can list people and organizations,
 what happened, who had access, what was used, and what bills depend on.`,
 		Example: "  kedge admin users --registration Pending\n  kedge admin approve bob\n  kedge admin deletions",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(d.usersCommand(), d.registerCommand("approve", "Approved"), d.registerCommand("reject", "Rejected"), d.quotaCommand(),
 		d.orgsCommand(), d.catalogCommand(), d.deletionsCommand(), d.sessionsCommand(),
@@ -176,9 +175,10 @@ func (d *admin) registerCommand(name, registration string) *cobra.Command {
 
 func (d *admin) quotaCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "quota", Short: "Set how many organizations a person, or workspaces an organization, can have, and what an organization can store", Args: noArgs,
+		Use: "quota",
+		Short: "Set how many organizations a person, or workspaces an organization, can have, " +
+			"and what an organization can store",
 		Example: "  kedge admin quota user bob 20\n  kedge admin quota org ACME default\n  kedge admin quota storage ACME bytes 10Gi",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(
 		d.users.about(limitCommand("user USER N|default", "Set how many organizations a person can create", "user bob 20"), adminUserColumns.all(),

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/utils/clock"
 
+	"github.com/faroshq/kedge-hub/cmd/internal/subcommands"
 	"github.com/faroshq/kedge-hub/pkg/client"
 	"github.com/faroshq/kedge-hub/pkg/version"
 )
@@ -56,9 +57,6 @@ func Main(ctx context.Context, args []string, streams Streams, environment Envir
 	a := &app{Streams: streams, Environment: environment}
 	cmd := a.root()
 	cmd.SetArgs(args)
-	cmd.SetIn(streams.In)
-	cmd.SetOut(streams.Out)
-	cmd.SetErr(streams.Err)
 	err := cmd.ExecuteContext(ctx)
 	var program *exitError
 	switch {
@@ -76,6 +74,7 @@ func Main(ctx context.Context, args []string, streams Streams, environment Envir
 		text += "; give the hub's CA with kedge login --ca-file"
 	}
 	fmt.Fprintln(streams.Err, "kedge:", printableLines(text))
+	// cobra says "unknown command" of an argument of its own completion commands.
 	if errors.Is(err, errUsage) || strings.HasPrefix(err.Error(), "unknown command") {
 		return 2
 	}
@@ -97,6 +96,9 @@ members there, and gives kubectl what it needs to work in a workspace.`,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 	}
+	cmd.SetIn(a.In)
+	cmd.SetOut(a.Out)
+	cmd.SetErr(a.Err)
 	flags := cmd.PersistentFlags()
 	flags.StringVar(&a.configFile, "config", "",
 		"file with the logins (default $KEDGE_CONFIG, or kedge/config.json in $XDG_CONFIG_HOME or "+
@@ -116,6 +118,7 @@ members there, and gives kubectl what it needs to work in a workspace.`,
 	// It fails only for a flag that the command does not have.
 	_ = cmd.RegisterFlagCompletionFunc("profile", a.completeProfile)
 	completeWords(cmd)
+	subcommands.Check(cmd, errUsage)
 	return cmd
 }
 

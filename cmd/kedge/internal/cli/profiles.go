@@ -38,7 +38,7 @@ func (a *app) profilesCommand() *cobra.Command {
 logged in to several hubs, and to one hub as several people. kedge login --profile
 makes one; --profile and $KEDGE_PROFILE choose one for a command.`,
 		Example: "  kedge profiles\n  kedge profiles use work",
-		Args:    noArgs, RunE: list,
+		RunE:    list,
 	}
 	output.flag(cmd)
 	use := &cobra.Command{

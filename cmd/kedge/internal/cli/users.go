@@ -9,9 +9,8 @@ import (
 func (a *app) usersCommand() *cobra.Command {
 	var output format
 	cmd := &cobra.Command{
-		Use: "users", Aliases: []string{"user"}, Short: "Find people", Args: noArgs,
+		Use: "users", Aliases: []string{"user"}, Short: "Find people",
 		Example: "  kedge users search bob",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	search := &cobra.Command{
 		Use: "search QUERY", Short: "Find people to add as members", Args: oneArg("a part of a person's name"),
