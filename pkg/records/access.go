@@ -80,8 +80,8 @@ func (a *Access) thing(key tenancy.FactKey) thing[tenancy.FactKey, tenancy.Acces
 }
 
 // things are the facts of the rows and those that there are.
-func (a *Access) things(known map[tenancy.FactKey]tenancy.AccessFact) (all []thing[tenancy.FactKey, tenancy.AccessFact]) {
-	for key := range known {
+func (a *Access) things(rows map[tenancy.FactKey]row[tenancy.AccessFact]) (all []thing[tenancy.FactKey, tenancy.AccessFact]) {
+	for key := range rows {
 		all = append(all, a.thing(key))
 	}
 	for _, key := range a.facts.Keys() {

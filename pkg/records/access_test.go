@@ -366,7 +366,8 @@ func TestAccess_isRecordedAgainAfterItsTableWasDropped(t *testing.T) {
 	})
 }
 
-// A fact that appears while the present is compared with the rows is recorded: it is in no list yet.
+// A fact that appears while the present is compared with the rows is recorded, and does not wait for that: it is in no list
+// yet.
 func TestAccess_recordsWhatAppearsDuringTheComparison(t *testing.T) {
 	t.Parallel()
 	p, db := newPresent(), open(t, records.DefaultURL(t.TempDir()))
@@ -379,8 +380,8 @@ func TestAccess_recordsWhatAppearsDuringTheComparison(t *testing.T) {
 		}()
 		select {
 		case <-told:
-		case <-time.After(time.Second):
-			// It waits for the comparison.
+		case <-time.After(10 * time.Second):
+			assert.Fail(t, "the change waits for the comparison")
 		}
 	}
 	running(t, a)

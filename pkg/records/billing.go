@@ -71,9 +71,9 @@ func (b *Billing) thing(p Place) thing[string, BilledWorkspace] {
 }
 
 // things are the Workspaces of the rows and those that there are.
-func (b *Billing) things(known map[string]BilledWorkspace) (all []thing[string, BilledWorkspace]) {
-	for uuid, w := range known {
-		all = append(all, b.thing(Place{w.Org, uuid}))
+func (b *Billing) things(rows map[string]row[BilledWorkspace]) (all []thing[string, BilledWorkspace]) {
+	for uuid, w := range rows {
+		all = append(all, b.thing(Place{w.value.Org, uuid}))
 	}
 	for _, p := range b.present.Places() {
 		all = append(all, b.thing(p))

@@ -7,6 +7,8 @@ import (
 	"io"
 	"slices"
 
+	"k8s.io/utils/clock"
+
 	"github.com/faroshq/kedge-hub/pkg/audit"
 )
 
@@ -27,7 +29,14 @@ func (u *UsageWriter) Write(ctx context.Context) error { return u.write(ctx) }
 func (b *Billing) Reads() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.known != nil
+	return b.compared
+}
+
+// NewBoundedAccess is NewAccess with the number of changes that wait in memory.
+func NewBoundedAccess(db *DB, facts Facts, most int, room func() error) *Access {
+	a := NewAccess(db, facts, clock.RealClock{}, 0, room)
+	a.most = most
+	return a
 }
 
 // NewBillingTarget returns a BillingTarget of a connection.

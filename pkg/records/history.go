@@ -15,7 +15,8 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/log"
 )
 
-// maxPending is the number of changes that wait in memory. With more of them the present is read again later.
+// maxPending is the number of changes that wait in memory, beside what a comparison found. With more of them the present is
+// compared again later.
 const maxPending = 100_000
 
 // history keeps what things are in a table: a row for each thing and each time during which it was the same. It runs on
@@ -30,11 +31,17 @@ type history[K, V comparable] struct {
 	mu sync.Mutex
 	// known is what the rows without an end have after the pending changes. It is nil until the database was read.
 	known map[K]V
+	// seen says of the rows that were not compared yet when each was last seen, in a table that ends what ended unseen then.
+	seen map[K]time.Time
+	// compared says that the present was compared with what is known.
+	compared bool
 	// pending are changes that the database does not have, in their order.
 	pending []change[K, V]
+	// most is the number of changes that wait beside those of a comparison, and limit the number with those that wait.
+	most, limit int
 	// last is the time of the last change: two changes have different ones.
 	last time.Time
-	// began is when this leader began. It is zero without one.
+	// began is when this leader began, or since when it may have dropped changes. It is zero without a leader.
 	began time.Time
 	err   error
 
@@ -51,8 +58,8 @@ type historyTable[K, V comparable] struct {
 	name, rows string
 	// open reads the rows without an end, and the time of the last change of all.
 	open func(ctx context.Context) (map[K]row[V], time.Time, error)
-	// things are those that are compared with the rows at a start. It is called while changes wait.
-	things func(known map[K]V) []thing[K, V]
+	// things are those that are compared with the rows at a start.
+	things func(rows map[K]row[V]) []thing[K, V]
 	// store writes a change, so that writing it again changes nothing.
 	store func(ctx context.Context, tx *sql.Tx, c change[K, V]) error
 	// endsUnseen says that what ended before a start ended when it was last seen, instead of at the start.
@@ -87,7 +94,7 @@ type change[K, V comparable] struct {
 }
 
 func newHistory[K, V comparable](db *DB, k clock.PassiveClock, room func() error, t historyTable[K, V]) history[K, V] {
-	return history[K, V]{db: db, table: t, clock: k, room: room, wake: make(chan struct{}, 1), size: maxBatch}
+	return history[K, V]{db: db, table: t, clock: k, room: room, wake: make(chan struct{}, 1), size: maxBatch, most: maxPending}
 }
 
 // Err returns why changes cannot be stored at the moment.
@@ -97,15 +104,15 @@ func (h *history[K, V]) Err() error {
 	return h.err
 }
 
-// Lag is the age of the oldest change that the database does not have. A leader that could not read the database yet has
-// the age of its term.
+// Lag is the age of the oldest change that the database does not have. A leader that has not compared the present with the
+// database yet has the age of its term, or of the changes that it dropped.
 func (h *history[K, V]) Lag() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case h.began.IsZero():
 		return 0
-	case h.known == nil:
+	case !h.compared:
 		return max(0, h.clock.Since(h.began))
 	case len(h.pending) > 0:
 		return max(0, h.clock.Since(h.pending[0].when))
@@ -117,7 +124,7 @@ func (h *history[K, V]) Lag() time.Duration {
 func (h *history[K, V]) Settled() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.known == nil || len(h.pending) > 0 {
+	if !h.compared || len(h.pending) > 0 {
 		return time.Time{}
 	}
 	return h.clock.Now()
@@ -132,15 +139,11 @@ func (h *history[K, V]) changed(things ...thing[K, V]) {
 	}
 	for _, t := range things {
 		// It is read while the lock is held, so that of two changes the later one is recorded last.
-		h.record(t, nil)
+		h.record(t)
 	}
-	h.recorded()
-}
-
-// recorded wakes Run. The caller holds the lock.
-func (h *history[K, V]) recorded() {
-	if len(h.pending) > maxPending {
-		h.known, h.pending = nil, nil
+	// A comparison stores what waits.
+	if h.compared && len(h.pending) > h.limit {
+		h.lose(h.pending[0].when)
 	}
 	select {
 	case h.wake <- struct{}{}:
@@ -148,9 +151,16 @@ func (h *history[K, V]) recorded() {
 	}
 }
 
-// record records a thing. seen is when its row was last seen before a start, or nil.
-func (h *history[K, V]) record(t thing[K, V], seen *time.Time) {
+// lose has the present compared with the database again, which may lack changes since a time. The caller holds the lock.
+func (h *history[K, V]) lose(since time.Time) {
+	h.known, h.seen, h.pending, h.compared, h.began = nil, nil, nil, false, since
+}
+
+// record records a thing as it is now. The caller holds the lock.
+func (h *history[K, V]) record(t thing[K, V]) {
 	held, was := h.known[t.key]
+	seen, unseen := h.seen[t.key]
+	delete(h.seen, t.key)
 	now, is := t.look(held)
 	if !is && !was || is && was && now == held {
 		return
@@ -163,8 +173,8 @@ func (h *history[K, V]) record(t thing[K, V], seen *time.Time) {
 	h.last = later(h.clock.Now(), h.last.Add(time.Microsecond))
 	c := change[K, V]{id: rand.Text(), when: h.last, begins: timeText(h.last), key: t.key, value: now, gone: !is}
 	c.ends = c.begins
-	if seen != nil {
-		c.ends, c.unseen = timeText(*seen), true
+	if unseen {
+		c.ends, c.unseen = timeText(seen), true
 	}
 	h.pending = append(h.pending, c)
 }
@@ -199,7 +209,8 @@ func (h *history[K, V]) Run(ctx context.Context) {
 func (h *history[K, V]) forget() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.known, h.pending, h.began, h.err = nil, nil, time.Time{}, nil
+	h.lose(time.Time{})
+	h.err = nil
 }
 
 func (h *history[K, V]) failed(err error) {
@@ -257,48 +268,66 @@ func (h *history[K, V]) lost(ctx context.Context) error {
 	if n == 0 {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.known, h.pending = nil, nil
+		h.lose(h.clock.Now())
 	}
 	h.filled = n > 0
 	return nil
 }
 
-// compare reads the rows without an end, once, and records what has changed since.
+// compare records, once, how the present differs from the rows without an end. No change waits for it longer than for a look
+// at one thing. It stores batches meanwhile: at a first start each thing differs. Where the database fails it goes on without,
+// because nobody knows when that ends.
 func (h *history[K, V]) compare(ctx context.Context) error {
 	h.mu.Lock()
-	read := h.known != nil
+	compared := h.compared
 	h.mu.Unlock()
-	if read {
+	if compared {
 		return nil
 	}
-	reading, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
-	rows, last, err := h.table.open(reading)
+	rows, err := h.read(ctx)
 	if err != nil {
-		return fmt.Errorf("read the records of %s: %w", h.table.name, err)
+		return err
 	}
-	known := make(map[K]V, len(rows))
-	for key, r := range rows {
-		known[key] = r.value
-	}
-	h.filled = h.filled || len(rows) > 0
-	// A change that came before is in the list, and one that comes while this is held is recorded after it. Were they
-	// listed before, what appears in between would be in neither.
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.known, h.last = known, later(last, h.last)
-	for _, t := range h.table.things(known) {
-		r, was := rows[t.key]
-		if !was || !h.table.endsUnseen {
-			h.record(t, nil)
+	// A change that came before is in the list, and one that comes from now on is recorded.
+	for _, t := range h.table.things(rows) {
+		h.mu.Lock()
+		h.record(t)
+		waiting := len(h.pending)
+		h.mu.Unlock()
+		if err != nil || waiting < h.size {
 			continue
 		}
-		// A row lasts as long as a time can tell.
-		seen := later(last, r.from.Add(time.Microsecond))
-		h.record(t, &seen)
+		if err = h.flush(ctx); ctx.Err() != nil {
+			return err
+		}
 	}
-	h.recorded()
-	return nil
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.seen, h.compared, h.limit = nil, true, len(h.pending)+h.most
+	return err
+}
+
+// read reads the rows without an end. They are what is known from then on.
+func (h *history[K, V]) read(ctx context.Context) (map[K]row[V], error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	rows, last, err := h.table.open(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the records of %s: %w", h.table.name, err)
+	}
+	known, seen := make(map[K]V, len(rows)), map[K]time.Time{}
+	for key, r := range rows {
+		known[key] = r.value
+		if h.table.endsUnseen {
+			// A row lasts as long as a time can tell.
+			seen[key] = later(last, r.from.Add(time.Microsecond))
+		}
+	}
+	h.filled = h.filled || len(rows) > 0
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.known, h.seen, h.last = known, seen, later(last, h.last)
+	return rows, nil
 }
 
 // flush stores the pending changes.
@@ -306,14 +335,14 @@ func (h *history[K, V]) flush(ctx context.Context) error {
 	for {
 		h.mu.Lock()
 		batch := h.pending[:min(len(h.pending), h.size)]
-		read := h.known != nil
-		if read && len(batch) == 0 && h.table.looked != nil {
+		compared := h.compared
+		if compared && len(batch) == 0 && h.table.looked != nil {
 			// What changes from now on gets a later time.
 			h.last = later(h.clock.Now(), h.last)
 		}
 		last := h.last
 		h.mu.Unlock()
-		if len(batch) == 0 && (!read || h.table.looked == nil || last.Sub(h.looked) < h.table.every) {
+		if len(batch) == 0 && (!compared || h.table.looked == nil || last.Sub(h.looked) < h.table.every) {
 			return nil
 		}
 		if err := errors.Join(h.room(), ctx.Err()); err != nil {
@@ -342,6 +371,7 @@ func (h *history[K, V]) flush(ctx context.Context) error {
 		h.mu.Lock()
 		// It is shorter if the changes were too many since.
 		h.pending = h.pending[min(len(batch), len(h.pending)):]
+		h.limit = max(h.most, h.limit-len(batch))
 		h.mu.Unlock()
 	}
 }
