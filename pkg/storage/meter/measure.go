@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -20,9 +21,10 @@ const orgStale = time.Minute
 // if it is not now. m.mu is locked.
 func (m *Meter) measureFor(c *counted, g Growth, refusal error) (in time.Duration) {
 	if most := m.config.Limits(c.Org).OrgBytes; most > 0 && m.ofOrg(c.Org).since > (limit{most: most}).share()/2 {
+		orgFull := m.orgFull(c.Org)
 		for other := range m.orgs[c.Org] {
 			if other.known && (m.config.Clock.Since(other.measuredAt) > orgStale || refusal != nil && other.since().Bytes > 0) {
-				m.push(other, false)
+				m.pushIn(other, false, orgFull)
 			}
 		}
 	}
@@ -39,13 +41,18 @@ func (m *Meter) measureFor(c *counted, g Growth, refusal error) (in time.Duratio
 
 // push has a Workspace measured, before others if it is urgent, or returns the time until it may be.
 func (m *Meter) push(c *counted, urgent bool) (in time.Duration) {
-	wait := max(pause, duty*c.took)
-	if c.known && (urgent || m.full(c)) {
-		// Its tenant may wait for room, also where kcp is slow.
-		wait = min(max(pause, dutyShort*c.took), waitFull)
-	}
+	return m.pushIn(c, urgent, m.orgFull(c.Org))
+}
+
+// pushIn is push with orgFull of its Organization.
+func (m *Meter) pushIn(c *counted, urgent bool, orgFull func() bool) (in time.Duration) {
 	if c.queued && (c.urgent || !urgent) {
 		return 0
+	}
+	wait := max(pause, duty*c.took)
+	if c.known && (urgent || m.full(c) || orgFull()) {
+		// Its tenant may wait for room, also where kcp is slow.
+		wait = min(max(pause, dutyShort*c.took), waitFull)
 	}
 	if in := wait - m.config.Clock.Since(c.at); !c.at.IsZero() && in > 0 {
 		return in
@@ -79,35 +86,60 @@ func (m *Meter) Run(ctx context.Context) {
 // enqueueStale has old measurements made again, and forgets Workspaces that are gone.
 func (m *Meter) enqueueStale() {
 	m.mu.Lock()
+	orgs := slices.Collect(maps.Keys(m.orgs))
+	m.mu.Unlock()
+	for _, org := range orgs {
+		m.enqueueStaleIn(org)
+	}
+}
+
+// enqueueStaleIn is enqueueStale for an Organization. Requests wait for m.mu, so it is locked for no more than a pass over the
+// Workspaces.
+func (m *Meter) enqueueStaleIn(org string) {
+	m.mu.Lock()
+	all := slices.Collect(maps.Keys(m.orgs[org]))
+	m.mu.Unlock()
+	// Those that are counted from here on may be missing in the list.
+	exist := map[string]bool{}
+	for _, w := range m.config.Workspaces(org) {
+		exist[w.Cluster] = true
+	}
+	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, c := range m.of {
+	orgFull := m.orgFull(org)
+	for _, c := range all {
 		switch {
-		case !m.exists(c):
+		case m.of[c.Cluster] != c:
+			// It was forgotten meanwhile.
+		case !exist[c.Cluster]:
 			m.forget(c)
-		case m.config.Clock.Since(c.at) > stale || m.full(c) || c.incomplete && m.config.Clock.Since(c.at) > retryUnread:
-			m.push(c, false)
+		case m.config.Clock.Since(c.at) > stale || m.full(c) || orgFull() || c.incomplete && m.config.Clock.Since(c.at) > retryUnread:
+			m.pushIn(c, false, orgFull)
 		}
 	}
 }
 
-// full reports whether a Workspace has nearly reached a limit.
+// full reports whether a Workspace has nearly reached a limit of its own.
 func (m *Meter) full(c *counted) bool {
 	for _, l := range m.limits(c, Use{}) {
 		if l.used >= l.most-l.most/allowance {
 			return true
 		}
 	}
-	most := m.config.Limits(c.Org).OrgBytes
-	return most > 0 && m.ofOrg(c.Org).used >= most-most/allowance
+	return false
+}
+
+// orgFull returns a func that reports whether an Organization has nearly reached its limit. It adds the Workspaces up once,
+// and only if it is called. m.mu is locked until then.
+func (m *Meter) orgFull(org string) func() bool {
+	return sync.OnceValue(func() bool {
+		most := m.config.Limits(org).OrgBytes
+		return most > 0 && m.ofOrg(org).used >= most-most/allowance
+	})
 }
 
 func (m *Meter) exists(c *counted) bool {
-	for _, w := range m.config.Workspaces(c.Org) {
-		if w.Cluster == c.Cluster {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.config.Workspaces(c.Org), func(w Workspace) bool { return w.Cluster == c.Cluster })
 }
 
 // measureNext measures the next Workspace in line. It returns false if there is none.
