@@ -174,6 +174,9 @@ func TestAccess_endsAnIntervalWithEachFact(t *testing.T) {
 	bob, inW1 := memberFact("acme", tenancy.NewMembership("bob", "", "")), memberFact("acme", guest())
 	gone, deleted := sharing(v1alpha1.DefaultAccessNone), metav1.NewTime(heardAt())
 	gone.Status.DeletionRequestedAt = &deleted
+	going := tenancy.NewMembership("bob", "", v1alpha1.RoleMember)
+	going.DeletionTimestamp, going.Finalizers = &deleted, []string{v1alpha1.CascadeFinalizer}
+	ended := annotated(child("w1"), v1alpha1.DeletionRequestedAtAnnotation, tenancy.ExpiryText(&deleted))
 	const minute, whole = "0s-1m0s", "0s-"
 	for name, c := range map[string]struct {
 		key    tenancy.FactKey
@@ -188,9 +191,7 @@ func TestAccess_endsAnIntervalWithEachFact(t *testing.T) {
 			key: bob, holds: `member["hand"]`, change: removes(acmeCluster, tenancy.NewMembership("bob", "", "")),
 		},
 		"a removal that waits for a finalizer": {
-			key: bob, holds: `member["hand"]`, change: puts(acmeCluster, reported(tenancy.NewMembership("bob", "", v1alpha1.RoleMember), func(m *v1alpha1.Membership) {
-				m.DeletionTimestamp, m.Finalizers = &deleted, []string{v1alpha1.CascadeFinalizer}
-			})),
+			key: bob, holds: `member["hand"]`, change: puts(acmeCluster, going),
 		},
 		"another role": {
 			key: bob, holds: `member["hand"]`, change: puts(acmeCluster, tenancy.NewMembership("bob", "", v1alpha1.RoleViewer)),
@@ -227,12 +228,10 @@ func TestAccess_endsAnIntervalWithEachFact(t *testing.T) {
 			key: bob, holds: `member["hand"]`, change: removes(orgsCluster, org("acme", "alice")),
 		},
 		"a bot of an organization that is gone": {key: bot[0], holds: "member", change: removes(orgsCluster, org("acme", "alice"))},
-		"a workspace that is soft-deleted": {
-			key: w1, change: puts(acmeCluster, annotated(child("w1"), v1alpha1.DeletionRequestedAtAnnotation, tenancy.ExpiryText(&deleted))),
-		},
-		"a workspace that is gone": {key: w1, change: removes(acmeCluster, child("w1"))},
-		"the end of a workspace":   {key: w1, in: 2 * time.Hour, ends: "0s-2h0m0s"},
-		"a person who is deleted":  {key: userFact("bob"), change: removes(usersCluster, person("bob"))},
+		"a workspace that is soft-deleted":      {key: w1, change: puts(acmeCluster, ended)},
+		"a workspace that is gone":              {key: w1, change: removes(acmeCluster, child("w1"))},
+		"the end of a workspace":                {key: w1, in: 2 * time.Hour, ends: "0s-2h0m0s"},
+		"a person who is deleted":               {key: userFact("bob"), change: removes(usersCluster, person("bob"))},
 		"a person who is rejected": {
 			key: userFact("bob"), change: puts(usersCluster, changed(person("bob"), func(u *v1alpha1.User) {
 				u.Spec.Registration = v1alpha1.RegistrationRejected
