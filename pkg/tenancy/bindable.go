@@ -6,7 +6,6 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	rbacvalidation "k8s.io/component-helpers/auth/rbac/validation"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 )
@@ -18,9 +17,8 @@ const (
 	// maxEncodedRules is the maximum length of RulesAnnotation, in bytes. Every role of every
 	// tenant is in the cache.
 	maxEncodedRules = 4096
-	// maxActions is the maximum number of actions that the rules of a role permit. A short
-	// rule with four lists permits very many, and each is compared with the rules of the
-	// admin role.
+	// maxActions is the maximum number of actions that the rules of a role permit. Each is compared
+	// with the rules of the admin role.
 	maxActions = 1024
 )
 
@@ -99,14 +97,14 @@ func (s RoleSource) problem(role metav1.Object, rules []rbacv1.PolicyRule) RoleP
 			return RoleTooLarge
 		}
 	}
-	if actions(rules) > maxActions {
+	if Actions(rules, maxActions) > maxActions {
 		return RoleTooLarge
 	}
 	admin, ok := s.ClusterRole(ClusterRoleAdmin)
 	if !ok || !ManagedByHub(admin) || !admin.DeletionTimestamp.IsZero() {
 		return RoleNotCovered
 	}
-	if covered, _ := rbacvalidation.Covers(admin.Rules, rules); !covered {
+	if covered, _ := Covers(admin.Rules, rules); !covered {
 		return RoleNotCovered
 	}
 	return ""
@@ -115,7 +113,7 @@ func (s RoleSource) problem(role metav1.Object, rules []rbacv1.PolicyRule) RoleP
 // EncodeRules returns the value of RulesAnnotation. It is empty, which no role can be bound
 // with, if the rules are too large.
 func EncodeRules(rules []rbacv1.PolicyRule) string {
-	if actions(rules) > maxActions {
+	if Actions(rules, maxActions) > maxActions {
 		return ""
 	}
 	if rules == nil {
@@ -126,22 +124,4 @@ func EncodeRules(rules []rbacv1.PolicyRule) string {
 		return ""
 	}
 	return string(raw)
-}
-
-// actions is the number of actions that rules permit, or a number above maxActions.
-func actions(rules []rbacv1.PolicyRule) int {
-	n := 0
-	for _, r := range rules {
-		product := 1
-		for _, list := range [][]string{r.APIGroups, r.Resources, r.Verbs} {
-			// Each factor is bounded, so that the product does not overflow.
-			product = min(product*min(len(list), maxActions+1), maxActions+1)
-		}
-		n += min(product*min(max(len(r.ResourceNames), 1), maxActions+1), maxActions+1)
-		n += min(len(r.NonResourceURLs), maxActions+1) * min(len(r.Verbs), maxActions+1)
-		if n > maxActions {
-			return n
-		}
-	}
-	return n
 }
