@@ -2,12 +2,12 @@ package revocation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/component-helpers/auth/rbac/validation"
 
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
@@ -39,10 +39,14 @@ func (k Reviews) Excess(ctx context.Context, bot string, left tenancy.Entry) (bi
 			name = tenancy.NamespacedName(b.GetNamespace(), name)
 		}
 		rules, err := k.rules(ctx, cluster, name)
+		if errors.Is(err, errTooLarge) {
+			// What cannot be compared counts as more.
+			return true, nil
+		}
 		if err != nil {
 			return false, err
 		}
-		covered, _ := validation.Covers(kept, rules)
+		covered, _ := tenancy.Covers(kept, rules)
 		return !covered, nil
 	}
 	var clusterWide rbacv1.ClusterRoleBindingList

@@ -35,10 +35,11 @@ func TestExcess_namesBindingsThatGiveABotMore(t *testing.T) {
 		"to one in another place":   {"tokens", []rbacv1.Subject{{Kind: "ServiceAccount", Name: bot, Namespace: "ci"}}, false},
 		"to a group of other names": {"tokens", []rbacv1.Subject{{Kind: "Group", Name: "system:serviceaccounts:ci"}}, false},
 		"a role that is not there":  {"missing", []rbacv1.Subject{account}, false},
+		"too large to be compared":  {"large", []rbacv1.Subject{account}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k, server := reviews(t, &authorizer{}, readers, secrets)
+			k, server := reviews(t, &authorizer{}, readers, secrets, large())
 			ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: c.role}
 			server.Put(cluster, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Subjects: c.subjects, RoleRef: ref})
 			server.Put(cluster, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "y", Namespace: "default"}, Subjects: c.subjects, RoleRef: ref})

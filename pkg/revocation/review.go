@@ -2,6 +2,7 @@ package revocation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,7 +12,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/component-helpers/auth/rbac/validation"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
@@ -63,7 +63,7 @@ func (k Reviews) Followed(ctx context.Context, user, role string, left tenancy.E
 		}
 		kept = append(kept, rules...)
 	}
-	covered, ended := validation.Covers(kept, lost)
+	covered, ended := tenancy.Covers(kept, lost)
 	if covered {
 		return len(lost) > 0, nil
 	}
@@ -104,13 +104,25 @@ func telling(ended []rbacv1.PolicyRule) (actions []rbacv1.PolicyRule) {
 	return actions
 }
 
-// rules returns the rules of a role, none where it does not exist. As for a binding, a Role
-// comes before a ClusterRole.
+// errTooLarge is the error for a role of a tenant with more actions than can be compared: it is older than the limit, or
+// was not written through the hub.
+var errTooLarge = errors.New("the role permits too many actions to be compared")
+
+// bounded returns the rules of a tenant's role, or errTooLarge.
+func bounded(name string, rules []rbacv1.PolicyRule) ([]rbacv1.PolicyRule, error) {
+	if tenancy.Actions(rules, tenancy.MaxRuleActions) > tenancy.MaxRuleActions {
+		return nil, fmt.Errorf("%w: %s", errTooLarge, name)
+	}
+	return rules, nil
+}
+
+// rules returns the rules of a role, none where it does not exist, and errTooLarge where a tenant has written too many. As
+// for a binding, a Role comes before a ClusterRole.
 func (k Reviews) rules(ctx context.Context, cluster, name string) ([]rbacv1.PolicyRule, error) {
 	if namespace, in, ok := strings.Cut(name, "/"); ok {
 		role, err := k.Clients.Roles(cluster, namespace).Get(ctx, in, metav1.GetOptions{})
 		if err == nil {
-			return role.Rules, nil
+			return bounded(name, role.Rules)
 		}
 		if !apierrors.IsNotFound(err) {
 			return nil, fmt.Errorf("read the Role %s: %w", name, err)
@@ -127,11 +139,11 @@ func (k Reviews) rules(ctx context.Context, cluster, name string) ([]rbacv1.Poli
 	if err != nil {
 		return nil, fmt.Errorf("read the ClusterRole %s: %w", name, err)
 	}
-	return role.Rules, nil
+	return bounded(name, role.Rules)
 }
 
 // allowed asks kcp whether a caller may do what a rule permits: one action, as
-// validation.Covers returns it. namespace is empty for an action in the whole cluster.
+// tenancy.Covers returns it. namespace is empty for an action in the whole cluster.
 func (k Reviews) allowed(ctx context.Context, cluster string, subject authorizationv1.SubjectAccessReviewSpec, namespace string, action rbacv1.PolicyRule) (bool, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: subject}
 	if len(action.NonResourceURLs) > 0 {

@@ -2,6 +2,7 @@ package revocation_test
 
 import (
 	"net/http"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -62,6 +63,13 @@ func tenants(name string, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
 
 func reading(group, resource string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{Verbs: []string{"get", "watch"}, APIGroups: []string{group}, Resources: []string{resource}}
+}
+
+// large returns a role of a few KiB that permits millions of actions, all of which the member role permits, too.
+func large() *rbacv1.ClusterRole {
+	return tenants("large", rbacv1.PolicyRule{
+		Verbs: slices.Repeat([]string{"get"}, 240), APIGroups: slices.Repeat([]string{""}, 240), Resources: slices.Repeat([]string{"configmaps"}, 240),
+	})
 }
 
 func reviews(t *testing.T, a *authorizer, tenantRoles ...*rbacv1.ClusterRole) (revocation.Reviews, *kcpfake.Server) {
@@ -218,4 +226,20 @@ func TestReviews_askNothingAboutARoleThatIsCovered(t *testing.T) {
 	})
 	_, err = k.Followed(t.Context(), "bob", "pods", left)
 	require.ErrorContains(t, err, "read the ClusterRole pods")
+}
+
+// The attack: a role of millions of actions, which is older than the limit of them, takes the memory of the hub when it is
+// taken from somebody. That kcp has followed is unknown then, and the streams are cut at the deadline.
+func TestReviews_doNotCompareARoleThatIsTooLarge(t *testing.T) {
+	t.Parallel()
+	a := &authorizer{}
+	k, server := reviews(t, a, large())
+	server.Put(cluster, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "own", Namespace: "dev"}, Rules: large().Rules})
+	for _, lost := range []string{"large", "dev/large", "dev/own"} {
+		left := tenancy.Entry{Workspace: tenancy.Workspace{ClusterID: cluster}, Role: v1alpha1.RoleMember}
+		followed, err := k.Followed(t.Context(), "bob", lost, left)
+		require.ErrorContains(t, err, "too many actions", lost)
+		require.False(t, followed, lost)
+		require.Empty(t, a.asked)
+	}
 }
