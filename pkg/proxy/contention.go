@@ -2,8 +2,10 @@ package proxy
 
 import (
 	"context"
+	"net/http"
 	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/faroshq/kedge-hub/pkg/inflight"
@@ -33,4 +35,9 @@ func (l *load) objectDoors(caller string, w tenancy.Workspace, info *request.Req
 		"changes_in_flight_per_object", "too many of your changes of this object are in progress; wait until one ends",
 		func(ctx context.Context) (func(), bool, error) { return l.objects.Enter(ctx, key, "", 1) },
 	}}
+}
+
+// compares reports whether kcp compares rules for a request.
+func compares(method string, info *request.RequestInfo) bool {
+	return info.APIGroup == rbacv1.GroupName && writes(method) && method != http.MethodDelete
 }

@@ -8,9 +8,11 @@
 //     Workspace and no other (tenancy.BotGate).
 //  4. clean: the headers to kcp are built from an allow-list; impersonation is refused except
 //     for sudo.
-//  5. forward: the caller's own token goes to kcp unchanged. kcp authenticates it again and
+//  5. content: the bodies that kcp would make very much of, before it asks its admission policy, are
+//     read and bounded here: roles, and YAML.
+//  6. forward: the caller's own token goes to kcp unchanged. kcp authenticates it again and
 //     enforces RBAC. The hub adds no rights. The headers of the answer pass by an allow-list.
-//  6. cut: open streams are closed when the right to them ends, when the credential of
+//  7. cut: open streams are closed when the right to them ends, when the credential of
 //     their caller expires, and when its Session ends.
 //
 // # Decisions

@@ -29,8 +29,8 @@ type exchange struct {
 	elevation *elevation
 	stream    stream
 	body      body
-	// weighed is the body of an update that was weighed, and nil of every other request.
-	weighed []byte
+	// whole is the body of a request that was read before it is sent, and nil of every other request.
+	whole []byte
 	// settle says what became of a request that was counted. It is nil for every other one, and once it was said.
 	settle func(Outcome)
 	// wrote reports a write. It is nil for a read.

@@ -20,8 +20,8 @@ const (
 	// sizeClass is the size within which an update may move an object. An object cannot grow from
 	// update to update beyond the end of its class.
 	sizeClass = 1 << 10
-	// maxWeighed is the largest body that is weighed; kcp refuses larger ones.
-	maxWeighed = 3 << 20
+	// maxBody is the largest body that the hub reads before it sends it; kcp refuses larger ones.
+	maxBody = 3 << 20
 	// undeclared is counted for a body of unknown size.
 	undeclared = 1 << 20
 )
@@ -138,14 +138,10 @@ func sizeOfBody(r *http.Request) int64 {
 // weigh returns what an update does to the store, and what it adds if it is Growth. refusal is the answer of kcp to an update that it would
 // refuse: it could carry out a repetition, so it must not get one.
 func (p *Proxy) weigh(r *http.Request, e *exchange) (write storage.Write, growth Growth, refusal *http.Response, err error) {
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxWeighed+1))
-	switch {
-	case err != nil:
-		return 0, growth, nil, errs.Wrap(errs.Invalid, err, "the body of the request ended early")
-	case len(body) > maxWeighed:
-		return 0, growth, nil, errs.New(errs.TooLarge, "the body of the request is too large")
+	body, err := e.read(r)
+	if err != nil {
+		return 0, growth, nil, err
 	}
-	e.weighed = body
 	now, err := p.ask(r, e, http.MethodGet, "", nil)
 	if err != nil {
 		return 0, growth, nil, err

@@ -23,7 +23,7 @@ const (
 	leastBytes = 256 << 10
 	// light is what a request with the largest body and the answer of one object counts for. Light
 	// requests never wait for room: the number of requests that a person has bounds them.
-	light = maxWeighed + leastBytes
+	light = maxBody + leastBytes
 	// openAPI is the path of the OpenAPI documents, and boundSchemas what they count for with each
 	// APIBinding: its schemas are stored elsewhere.
 	openAPI      = "/openapi"

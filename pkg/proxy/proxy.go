@@ -104,6 +104,8 @@ type Proxy struct {
 	streams *streams
 	load    *load
 	cuts    cuts
+	// converting is locked while a body is converted from YAML, which takes much memory.
+	converting sync.Mutex
 }
 
 // New returns a Proxy. It runs after Shape and httpmw.Authenticate.
@@ -240,6 +242,9 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 	case admitted.timed:
 		defer limitReading(w, p.load.limits.Time)()
 	}
+	if err := p.admitContent(r, e, info); err != nil {
+		return err
+	}
 	if answered, err := p.admitSize(w, r.WithContext(ctx), e, info); answered || err != nil {
 		return err
 	}
@@ -250,8 +255,8 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	r = r.WithContext(context.WithValue(ctx, exchangeKey{}, e))
-	if e.weighed != nil {
-		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(e.weighed)), int64(len(e.weighed))
+	if e.whole != nil {
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(e.whole)), int64(len(e.whole))
 	}
 	if r.ContentLength != 0 {
 		e.body.ReadCloser, e.body.stream, e.body.missing = r.Body, s, r.ContentLength

@@ -79,7 +79,7 @@ func TestWorkspaceAdmin_cannotRiseAboveTheirRole(t *testing.T) {
 	}
 	const role = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"mine"},`
 	add := func(rule string) string {
-		return `patch clusterrole kedge:workspace:admin --type=json -p [{"op":"add","path":"/rules/-","value":` + rule + `}]`
+		return `patch clusterrole kedge:workspace:admin --type=merge -p {"rules":[` + rule + `]}`
 	}
 	for _, tc := range []struct{ name, stdin, args string }{
 		{"wildcard verbs in the admin's role", "", add(`{"apiGroups":[""],"resources":["configmaps"],"verbs":["*"]}`)},
