@@ -85,8 +85,9 @@
 //     kcp. kcp binds a schema of a kind that it serves itself, and then takes the policies
 //     for this kind from the workspace of the APIExport. It can go when kcp refuses such
 //     schemas.
-//   - The proxy bounds the actions of a role. kcp makes a rule of each action in memory before it asks the policy. It
-//     can go when kcp bounds them.
+//   - The proxy bounds the actions of a role, and has the roles and bindings of a payer written in turn. kcp makes a
+//     rule of each action in memory before it asks the policy, and compares each with every rule of the author. It can
+//     go when kcp bounds both.
 //   - The proxy refuses YAML with aliases, in which a long text can be named and repeated: kcp converts it to JSON with
 //     all repetitions. It can go when kcp bounds what it converts to.
 //   - The admission policy of Workspaces compares roles with the admin role. In the virtual

@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -28,7 +29,7 @@ const (
 	maxAnchors = 1000
 )
 
-// admitContent refuses a body that kcp would make very much of.
+// admitContent refuses a body that kcp would make very much of, and waits for the turn of one that takes kcp long.
 func (p *Proxy) admitContent(r *http.Request, e *exchange, info *request.RequestInfo) error {
 	isYAML := inYAML(r)
 	if !writes(r.Method) || r.ContentLength == 0 || !isYAML && !compares(r.Method, info) {
@@ -57,7 +58,11 @@ func (p *Proxy) admitContent(r *http.Request, e *exchange, info *request.Request
 			return err
 		}
 	}
-	return nil
+	leave, err := p.load.comparison(r.Context(), e.stream.key.user, e.stream.payer)
+	if err == nil {
+		e.leave = sync.OnceFunc(leave)
+	}
+	return err
 }
 
 // toJSON converts a role in YAML, one at a time.

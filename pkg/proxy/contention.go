@@ -8,12 +8,16 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
+	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/inflight"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 // waitingPerObject is the number of changes of one object by one person or bot that wait.
 const waitingPerObject = 256
+
+// waitingPerPayer is the number of writes of roles and bindings of one payer that wait.
+const waitingPerPayer = 256
 
 // newObjects makes the room for the changes of each object by each caller: one.
 //
@@ -37,7 +41,40 @@ func (l *load) objectDoors(caller string, w tenancy.Workspace, info *request.Req
 	}}
 }
 
+// newComparisons makes the room for the writes of roles and bindings of each payer: so many at once.
+//
+// kcp compares each action that a role permits with each rule of its author, before it stores the role or a binding to it.
+// That takes seconds where a Workspace has a thousand API groups, and it goes on when the request has ended. So a turn
+// ends with the answer of kcp and not with the client, and it begins when the hub has the body, so that nobody holds one by
+// sending slowly.
+func newComparisons(parallel int) *inflight.Rooms {
+	return &inflight.Rooms{Most: int64(parallel), Pieces: parallel + waitingPerPayer, Wait: loadWait}
+}
+
 // compares reports whether kcp compares rules for a request.
 func compares(method string, info *request.RequestInfo) bool {
 	return info.APIGroup == rbacv1.GroupName && writes(method) && method != http.MethodDelete
+}
+
+// lasting returns the context of a request to kcp, which does not end with the client where kcp would go on.
+func lasting(r *http.Request, info *request.RequestInfo) context.Context {
+	if compares(r.Method, info) {
+		return context.WithoutCancel(r.Context())
+	}
+	return r.Context()
+}
+
+// comparison waits for the turn of a write of a role or a binding.
+func (l *load) comparison(ctx context.Context, caller, payer string) (leave func(), err error) {
+	if l.comparisons == nil {
+		return func() {}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, loadWait)
+	defer cancel()
+	if leave, _, err = l.comparisons.Enter(ctx, payer, caller, 1); err != nil {
+		l.limits.Refused("role_writes_in_flight")
+		return nil, errs.New(errs.TooManyRequests, "too many roles and bindings are written in your organization, "+
+			"or in others of its creator; try again").After(loadRetryAfter)
+	}
+	return leave, nil
 }

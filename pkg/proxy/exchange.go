@@ -37,6 +37,8 @@ type exchange struct {
 	wrote func()
 	// made reports the name of what the request creates. It is nil if the path has the name.
 	made func(name string)
+	// leave ends the turn of a request that others wait for. It may be called again.
+	leave func()
 }
 
 type exchangeKey struct{}

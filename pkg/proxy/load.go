@@ -24,6 +24,9 @@ const (
 	// light is what a request with the largest body and the answer of one object counts for. Light
 	// requests never wait for room: the number of requests that a person has bounds them.
 	light = maxBody + leastBytes
+	// expansion is what each byte of a body in YAML counts for, and each of a definition: a MiB of YAML takes the parser a
+	// hundred, and a MiB of empty schemas takes kcp five hundred.
+	expansion = 64
 	// openAPI is the path of the OpenAPI documents, and boundSchemas what they count for with each
 	// APIBinding: its schemas are stored elsewhere.
 	openAPI      = "/openapi"
@@ -66,7 +69,8 @@ type LoadLimits struct {
 	// than a quarter with all their Organizations.
 	Bytes int64
 	// Parallel is the number of requests that count for Bytes that an Organization and a person have in progress
-	// at once. Where kcp has few cores, more at once get no more answers in a second, and take the cores from others.
+	// at once, and the number of writes of roles and bindings that the Organizations of a payer have. Where kcp has few
+	// cores, more at once get no more answers in a second, and take the cores from others.
 	Parallel int
 	// Time limits the time for which a client may read an answer. The default is a minute.
 	Time time.Duration
@@ -83,9 +87,9 @@ type LoadLimits struct {
 // Organization first. The callers of an Organization take turns, and the Organizations, or their payers, do.
 type load struct {
 	limits LoadLimits
-	// objects, workspace, org and caller are nil without a limit.
-	objects, workspace, org, caller *inflight.Rooms
-	all, requests                   *inflight.Room
+	// The rooms of objects, comparisons, workspaces, organizations and callers are nil without a limit.
+	objects, comparisons, workspace, org, caller *inflight.Rooms
+	all, requests                                *inflight.Room
 }
 
 func newLoad(metrics prometheus.Registerer, limits LoadLimits) (*load, error) {
@@ -95,6 +99,9 @@ func newLoad(metrics prometheus.Registerer, limits LoadLimits) (*load, error) {
 	if n := limits.Requests; n > 0 {
 		l.workspace = &inflight.Rooms{Most: int64(n), Pieces: n * (1 + waitingPerWorkspace), Wait: loadWait}
 		l.objects = newObjects()
+	}
+	if n := limits.Parallel; n > 0 {
+		l.comparisons = newComparisons(n)
 	}
 	l.all = &inflight.Room{Most: limits.Bytes, Reserve: limits.Bytes / reserve, Little: max(limits.Bytes/share, 1), Wait: loadWait}
 	if limits.Bytes > 0 {
@@ -223,6 +230,9 @@ func limitReading(w http.ResponseWriter, limit time.Duration) (end func()) {
 // weigh returns for how many requests a request counts, and for how many bytes.
 func (l *load) weigh(w tenancy.Workspace, r *http.Request, info *request.RequestInfo) (requests, bytes int64) {
 	requests, bytes = 1, leastBytes+sizeOfBody(r)
+	if expands(r, info) {
+		bytes = leastBytes + expansion*sizeOfBody(r)
+	}
 	lists := info.Verb == "list" || info.Verb == "deletecollection" || info.Verb == "watch"
 	if !lists && !describes(info) || l.limits.Stored == nil {
 		return requests, bytes
@@ -250,6 +260,11 @@ func (l *load) weigh(w tenancy.Workspace, r *http.Request, info *request.Request
 		stored = limit * largestObject
 	}
 	return requests, bytes + stored
+}
+
+// expands reports whether kcp makes much more of the body of a request than its size.
+func expands(r *http.Request, info *request.RequestInfo) bool {
+	return writes(r.Method) && (inYAML(r) || info.Resource == "customresourcedefinitions" || info.Resource == "apiresourceschemas")
 }
 
 // describes reports whether a request is for the OpenAPI documents of a Workspace, which kcp makes of all

@@ -196,7 +196,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 	tracing.Place(r.Context(), entry.Workspace.OrgUUID, entry.Workspace.UUID, entry.Workspace.ClusterID)
 	opened := entry
 	opened.Sudo = sudo != nil
-	ctx, cancel := context.WithCancel(r.Context())
+	ctx, cancel := context.WithCancel(lasting(r, info))
 	e := &exchange{
 		// kcp gets the ID that was gated: a path may come to name another cluster.
 		path:      strings.TrimSuffix(p.config.Upstream.Path, "/") + prefix + entry.Workspace.ClusterID + info.Path,
@@ -208,6 +208,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 		},
 		wrote: p.reportWrite(r.Method, entry, info),
 		made:  p.reportMade(r, info),
+		leave: func() {},
 	}
 	s := &e.stream
 	if r.ContentLength == 0 {
@@ -242,6 +243,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 	case admitted.timed:
 		defer limitReading(w, p.load.limits.Time)()
 	}
+	defer func() { e.leave() }()
 	if err := p.admitContent(r, e, info); err != nil {
 		return err
 	}

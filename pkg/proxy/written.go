@@ -36,9 +36,10 @@ func notEnforced() error {
 			"try again").After(time.Second)
 }
 
-// answered settles what a request adds, and reports a write unless kcp has refused it. kcp may have done a write that
-// it could not finish or did not answer.
+// answered ends the turn of a request, settles what it adds, and reports a write unless kcp has refused it. kcp may have
+// done a write that it could not finish or did not answer.
 func (e *exchange) answered(code int) {
+	e.leave()
 	e.settled(outcomeOf(code))
 	if e.wrote != nil && (code < http.StatusMultipleChoices || code >= http.StatusInternalServerError) {
 		e.wrote()

@@ -162,10 +162,11 @@ func (o *LimitOptions) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.MaxRequestsInFlightPerWorkspace, "max-requests-in-flight-per-workspace", o.MaxRequestsInFlightPerWorkspace, "Maximum number of requests in one workspace that kcp serves at the same time, except watches, followed logs and upgraded connections. A list without a limit counts for as many as it has pages of 500 objects, and so does a watch until it has sent what exists. Eight times as many wait for up to 10 seconds. Changes of one object by one person or bot are sent one after the other. 0 disables the limits.")
 	fs.StringVar(&o.MaxBytesInFlight, "max-bytes-in-flight", o.MaxBytesInFlight, "Maximum size of the answers of all lists in "+
 		"workspaces that kcp serves at the same time, such as 512Mi, and of what watches begin with. A list counts for all that "+
-		"its workspace stores, or for its limit; those below 3 MiB do not count. One organization and one person have at most a "+
+		"its workspace stores, or for its limit, and each byte of a definition, or of a body in YAML, for 64; those below 3 MiB do "+
+		"not count. One organization and one person have at most a "+
 		"quarter each, one such list at a time for every two of --kcp-cores, and all organizations of one creator "+
 		"three quarters. What has no room waits for up to 10 seconds. 0 disables the limits.")
-	fs.IntVar(&o.KCPCores, "kcp-cores", o.KCPCores, "Number of cores of kcp, for --max-bytes-in-flight: more large lists at once than "+
+	fs.IntVar(&o.KCPCores, "kcp-cores", o.KCPCores, "Number of cores of kcp, for --max-bytes-in-flight: more large lists, or writes of roles, at once than "+
 		"it has cores for hold up everybody. 0 stands for the cores of the hub with an embedded kcp, and for 2 with an external one.")
 	fs.Float64Var(&o.FailedAuthenticationsPerPeer, "failed-authentications-per-peer", o.FailedAuthenticationsPerPeer,
 		"Maximum rate of requests with an invalid token from one peer. "+
