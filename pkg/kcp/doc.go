@@ -85,6 +85,11 @@
 //     kcp. kcp binds a schema of a kind that it serves itself, and then takes the policies
 //     for this kind from the workspace of the APIExport. It can go when kcp refuses such
 //     schemas.
+//   - The policy refuses tenants CustomResourceDefinitions in these groups, too: kcp accepts them and serves its own
+//     kinds in their place. It can go when kcp refuses them.
+//   - The policy refuses columns of definitions whose jsonPath descends or branches. kcp checks only that it begins
+//     with a dot, and keeps all that such a path finds in each object that it lists as a table. It can go when kcp
+//     bounds that.
 //   - The proxy bounds the actions of a role, and has the roles and bindings of a payer written in turn. kcp makes a
 //     rule of each action in memory before it asks the policy, and compares each with every rule of the author. It can
 //     go when kcp bounds both.

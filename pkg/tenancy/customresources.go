@@ -31,9 +31,9 @@ const maxCRDName = 253
 var crdName = regexp.MustCompile(`^([a-z](?:[-a-z0-9]{0,61}[a-z0-9])?)\.([a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*)$`)
 
 // customResource parses the name of a CustomResourceDefinition. ok is false for one that no
-// role may cover. kcp accepts definitions by tenants in its own API groups, and a rule for
-// such a resource would also grant kcp's own resource of that name: the LogicalCluster, RBAC
-// objects, or Memberships.
+// role may cover. kcp accepts definitions in its own API groups, which the policy refuses to tenants
+// since it knows of them, and a rule for such a resource would also grant kcp's own resource of that
+// name: the LogicalCluster, RBAC objects, or Memberships.
 func customResource(name string) (resource, group string, ok bool) {
 	parts := crdName.FindStringSubmatch(name)
 	if parts == nil || len(name) > maxCRDName {

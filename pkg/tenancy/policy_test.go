@@ -112,10 +112,9 @@ const (
 	kcps    = "{metadata: {name: a}, spec: {reference: {export: {path: root, name: tenancy.kcp.io}}}}"
 	token   = "{metadata: {name: t}, type: kubernetes.io/service-account-token}"
 	tokenOf = "{metadata: {name: ci}, spec: {boundObjectRef: {kind: Secret, name: %s}}}"
-	webhook = "{metadata: {name: c}, spec: {conversion: {strategy: Webhook}}}"
+	webhook = "{metadata: {name: c}, spec: {group: x.example.com, conversion: {strategy: Webhook}}}"
 	// unserved hides what is stored from the meter.
-	unserved       = "{metadata: {name: c}, spec: {versions: [{name: v1, served: false, storage: true}]}}"
-	unservedSchema = "{metadata: {name: c}, spec: {group: x.example.com, versions: [{name: v1, served: false, storage: true}]}}"
+	unserved = "{metadata: {name: c}, spec: {group: x.example.com, versions: [{name: v1, served: false, storage: true}]}}"
 )
 
 func ruled(yaml string) string { return "{metadata: {name: r}, rules: [" + yaml + "]}" }
@@ -125,6 +124,11 @@ func roleRef(name string) string {
 }
 
 func grouped(group string) string { return "{metadata: {name: s}, spec: {group: '" + group + "'}}" }
+
+func column(path string) string {
+	return `{metadata: {name: c}, spec: {group: x.example.com, versions: [{served: true}, {served: true, additionalPrinterColumns: ` +
+		`[{name: A, type: string, jsonPath: .spec.a}, {name: B, type: string, jsonPath: "` + path + `"}]}]}}`
+}
 
 // claim is a permission claim with a comma.
 const claim = "{resource: configmaps, verbs: [get]}, "
@@ -193,12 +197,23 @@ func TestPolicy_refusesTenantsWhatIsNotTheirs(t *testing.T) {
 		"a schema with a conversion webhook":     {write{resource: schemas, new: webhook}, "conversion webhooks"},
 		"a definition that nothing serves":       {write{resource: crds, new: unserved}, "at least one version"},
 		"a definition that ceases to be served":  {write{resource: crds, old: plain, new: unserved}, "at least one version"},
-		"a schema that nothing serves":           {write{resource: schemas, new: unservedSchema}, "at least one version"},
+		"a schema that nothing serves":           {write{resource: schemas, new: unserved}, "at least one version"},
 		"a schema in the group of RBAC":          {write{resource: schemas, new: grouped("rbac.authorization.k8s.io")}, "belongs to kcp"},
 		"a schema in the core group":             {write{resource: schemas, new: grouped("")}, "belongs to kcp"},
 		"a schema without a group":               {write{resource: schemas, new: plain}, "belongs to kcp"},
 		"a schema in a group of kcp":             {write{resource: schemas, new: grouped("topology.kcp.io")}, "belongs to kcp"},
 		"a schema in the group of the hub":       {write{resource: schemas, new: grouped("tenancy.kedge.faros.sh")}, "belongs to kcp"},
+		"a definition in the group of RBAC":      {write{resource: crds, new: grouped("rbac.authorization.k8s.io")}, "belongs to kcp"},
+		"a definition in the core group":         {write{resource: crds, new: grouped("")}, "belongs to kcp"},
+		"a definition without a group":           {write{resource: crds, new: plain}, "belongs to kcp"},
+		"a definition in a group of kcp":         {write{resource: crds, new: grouped("core.kcp.io")}, "belongs to kcp"},
+		"a definition in the group of the hub":   {write{resource: crds, new: grouped("tenancy.kedge.faros.sh")}, "belongs to kcp"},
+		"a change of such a definition":          {write{resource: crds, old: grouped("tenancy.kcp.io"), new: grouped("tenancy.kcp.io")}, "belongs to kcp"},
+		"a column that descends":                 {write{resource: crds, new: column(".a..a..a..a..a")}, "jsonPath"},
+		"a column of a field named twice":        {write{resource: crds, new: column(".a['a','a']['a','a']")}, "jsonPath"},
+		"a column of two paths":                  {write{resource: crds, new: column(".a}{.b")}, "jsonPath"},
+		"a schema with a column that descends":   {write{resource: schemas, new: column("..a")}, "jsonPath"},
+		"a column that descends put in":          {write{resource: crds, old: column(".a"), new: column(".a..b")}, "jsonPath"},
 		"a role with all rights":                 {write{resource: clusterRoles, new: ruled("{apiGroups: ['*'], resources: ['*'], verbs: ['*']}")}, "at most the rights"},
 		"a role that changes admission":          {write{resource: clusterRoles, new: ruled("{apiGroups: [admissionregistration.k8s.io], resources: [validatingadmissionpolicies], verbs: [delete]}")}, "at most the rights"},
 		"a role that impersonates":               {write{resource: namespacedRoles, new: ruled("{apiGroups: [''], resources: [serviceaccounts], verbs: [impersonate]}")}, "at most the rights"},
@@ -272,8 +287,13 @@ func TestPolicy_letsTenantsDoTheirWork(t *testing.T) {
 		"a ServiceAccount":                          {resource: "serviceaccounts.v1.", new: plain},
 		"a Secret":                                  {resource: secrets, old: plain, new: "{metadata: {name: mine}, type: Opaque}"},
 		"a token that never expires removed":        {resource: secrets, old: token},
-		"a definition":                              {resource: crds, new: "{metadata: {name: c}, spec: {conversion: {strategy: None}}}"},
-		"a definition with an old version":          {resource: crds, new: "{spec: {versions: [{name: v1, served: false}, {name: v2, served: true}]}}"},
+		"a definition":                              {resource: crds, new: "{metadata: {name: c}, spec: {group: example.com, conversion: {strategy: None}}}"},
+		"a definition with an old version":          {resource: crds, new: "{spec: {group: example.com, versions: [{name: v1, served: false}, {name: v2, served: true}]}}"},
+		"a definition in a group of kcp removed":    {resource: crds, old: grouped("core.kcp.io")},
+		"a finalizer of one that is being removed":  {resource: crds, old: "{metadata: {name: c, deletionTimestamp: x, finalizers: [a/b]}, spec: {group: core.kcp.io}}", new: grouped("core.kcp.io")},
+		"a column of a condition":                   {resource: crds, new: column(".status.conditions[?(@.type=='Ready')].status")},
+		"a column of all elements":                  {resource: schemas, new: column(".spec.items[*].name")},
+		"a column that descends removed":            {resource: crds, old: column(".a..b"), new: column(".a")},
 		"a definition that nothing serves removed":  {resource: crds, old: unserved},
 		"a definition with a webhook removed":       {resource: crds, old: webhook},
 		"a schema":                                  {resource: schemas, new: grouped("x.example.com")},
@@ -375,6 +395,9 @@ func TestPolicy_isCheapForTheBiggestObjects(t *testing.T) {
 		subjects := strings.Repeat(each, 5000)
 		require.Empty(t, refusals(t, compiled(t, newPolicy(t)), write{resource: bindings, old: subject(subjects), new: subject(subjects)}))
 	}
+	columns := `{spec: {group: x.example.com, versions: [` + strings.Repeat(`{served: true, additionalPrinterColumns: [`+
+		strings.Repeat("{jsonPath: ."+strings.Repeat("a", 200)+"}, ", 100)+`]}, `, 20) + `]}}`
+	require.Empty(t, refusals(t, compiled(t, newPolicy(t)), write{resource: crds, new: columns}))
 	annotations := ""
 	for i := range 60 {
 		annotations += fmt.Sprintf("a%d: '%s', ", i, strings.Repeat("a", 4096))

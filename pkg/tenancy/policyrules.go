@@ -149,8 +149,18 @@ func policyRules() []policyRule {
 		},
 		{
 			message: "this API group belongs to kcp or to the hub; take a group of your own",
-			allowed: "object == null || has(object.spec) && has(object.spec.group) && !(object.spec.group in variables.rights) && !object.spec.group.endsWith('.kcp.io')",
-			kinds:   []string{kindSchemas},
+			// An older definition can lose its finalizers.
+			allowed: "object == null || oldObject != null && has(oldObject.metadata.deletionTimestamp) || " +
+				"has(object.spec) && has(object.spec.group) && !(object.spec.group in variables.rights) && !object.spec.group.endsWith('.kcp.io')",
+			kinds: []string{kindDefinitions, kindSchemas},
+		},
+		{
+			// kcp evaluates the path in each object that it lists, and keeps all that it finds on the way: a path that descends,
+			// or names a field twice, several times over finds more in a small object than there is memory for.
+			message: "the jsonPath of a column here has no '..', ',' or '}'; name one field by its path",
+			allowed: "object == null || object.?spec.?versions.orValue([]).all(v, v.?additionalPrinterColumns.orValue([]).all(c, " +
+				"!c.?jsonPath.orValue('').contains('..') && !c.?jsonPath.orValue('').contains(',') && !c.?jsonPath.orValue('').contains('}')))",
+			kinds: []string{kindDefinitions, kindSchemas},
 		},
 		{
 			message: "conversion webhooks are not allowed here; use conversion strategy None",

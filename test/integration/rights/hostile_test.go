@@ -24,6 +24,8 @@ const (
 	refusesUnserved = "serves at least one version"
 	refusesAPIs     = "cannot be bound here"
 	refusesBots     = "this binding includes bots"
+	refusesKcpGroup = "this API group belongs to kcp or to the hub"
+	refusesColumns  = "the jsonPath of a column"
 )
 
 func definitionWith(conversion string) string {
@@ -35,6 +37,12 @@ func definitionWith(conversion string) string {
 // unserved is a definition whose objects kcp names nowhere.
 func unserved() string {
 	return strings.Replace(definitionWith(`{"strategy":"None"}`), `"served":true`, `"served":false`, 1)
+}
+
+// column is a definition with a column that finds more in a small object than there is memory for.
+func column(path string) string {
+	return strings.Replace(definitionWith(`{"strategy":"None"}`), `"schema":`,
+		`"additionalPrinterColumns":[{"name":"A","type":"string","jsonPath":"`+path+`"}],"schema":`, 1)
 }
 
 // aUUID is in the form of the names of bots.
@@ -117,6 +125,11 @@ func attacks() []attack {
 		{"a conversion webhook in a definition", refusesWebhooks, definitionWith(webhook), "apply --server-side --force-conflicts -f -"},
 		{"a definition whose objects the meter would not find", refusesUnserved, unserved(), "create -f -"},
 		{"a definition that hides its objects", refusesUnserved, unserved(), "apply --server-side --force-conflicts -f -"},
+		{"a definition in a group of kcp", refusesKcpGroup, strings.ReplaceAll(definitionWith(`{"strategy":"None"}`), "example.org", "core.kcp.io"), "create -f -"},
+		{"a definition in the group of the hub", refusesKcpGroup, strings.ReplaceAll(definitionWith(`{"strategy":"None"}`), "example.org", v1alpha1.GroupName), "apply --server-side -f -"},
+		{"a column that descends", refusesColumns, column(".a..a..a..a"), "create -f -"},
+		{"a column that descends in a definition", refusesColumns, column(".a..a..a..a"), "apply --server-side --force-conflicts -f -"},
+		{"a column of a field named many times", refusesColumns, column(".a['a','a']['a','a']"), "create -f -"},
 		{"kcp's API of workspaces", refusesAPIs, apiBinding("mine", "root", "tenancy.kcp.io"), "create -f -"},
 		{"kcp's API of workspaces, in another version", refusesAPIs, strings.Replace(apiBinding("mine", "root", "tenancy.kcp.io"), "v1alpha2", "v1alpha1", 1), "create -f -"},
 		{"kcp's topology", refusesAPIs, apiBinding("mine", "root", "topology.kcp.io"), "create -f -"},
@@ -144,6 +157,7 @@ func TestHostileAdmin_isRefusedByKcp(t *testing.T) {
 		{"", "create secret generic plain --from-literal=a=b"},
 		{"", "create token robot --duration 10m"},
 		{"", "label configmap robot app=robot"},
+		{column(".status.conditions[?(@.type=='Ready')].status"), "apply --server-side -f -"},
 		{definitionWith(`{"strategy":"None"}`), "apply --server-side -f -"},
 		{"", "delete rolebindings all-robots others"},
 		{apiExport("plain", `{"crd":{}}`), "create -f -"},
