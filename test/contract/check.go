@@ -168,41 +168,67 @@ func (c *Contract) parameters(x Exchange, operation string, path chi.RouteParams
 	if err != nil {
 		return err
 	}
-	known := map[string]bool{}
+	for _, at := range c.parametersOf(operation) {
+		parameter, at := c.at(at)
+		name, _ := parameter["name"].(string)
+		var values []string
+		switch parameter["in"] {
+		case "query":
+			values = query[name]
+		case "header":
+			values = x.Request.Header.Values(name)
+		case "path":
+			for i, key := range path.Keys {
+				if key == name {
+					values = []string{path.Values[i]}
+				}
+			}
+		}
+		if len(values) == 0 && parameter["required"] == true {
+			return fmt.Errorf("%s is missing", name)
+		}
+		// An empty parameter is one that is not given.
+		if len(values) > 0 && values[0] != "" {
+			if err := c.text(at+"/schema", values[0]); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+	return c.CheckQuery(x.Request)
+}
+
+// parametersOf returns the JSON pointers of the parameters of an operation, and of those of its path.
+func (c *Contract) parametersOf(operation string) (pointers []string) {
 	for _, in := range []string{operation[:strings.LastIndex(operation, "/")], operation} {
 		item, _ := c.at(in)
 		list, _ := item["parameters"].([]any)
 		for i := range list {
-			parameter, at := c.at(in + "/parameters/" + strconv.Itoa(i))
-			name, _ := parameter["name"].(string)
-			var values []string
-			switch parameter["in"] {
-			case "query":
-				values, known[name] = query[name], true
-			case "header":
-				values = x.Request.Header.Values(name)
-			case "path":
-				for i, key := range path.Keys {
-					if key == name {
-						values = []string{path.Values[i]}
-					}
-				}
-			}
-			if len(values) == 0 && parameter["required"] == true {
-				return fmt.Errorf("%s is missing", name)
-			}
-			// An empty parameter is one that is not given.
-			if len(values) > 0 && values[0] != "" {
-				if err := c.text(at+"/schema", values[0]); err != nil {
-					return fmt.Errorf("%s: %w", name, err)
-				}
-			}
+			pointers = append(pointers, in+"/parameters/"+strconv.Itoa(i))
 		}
 	}
-	for name, values := range query {
-		// OAuth has servers ignore parameters that they do not know.
-		if !known[name] && values[0] != "" && !strings.HasPrefix(x.Request.URL.Path, "/auth/") {
+	return pointers
+}
+
+// CheckQuery returns an error for a query parameter that the operation of a request does not have, or that is given twice. The
+// hub refuses it. Requests for other paths have no error.
+func (c *Contract) CheckQuery(r *http.Request) error {
+	operation, _, ok := c.operation(r)
+	// OAuth has servers ignore parameters that they do not know.
+	if !ok || strings.HasPrefix(r.URL.Path, "/auth/") {
+		return nil
+	}
+	known := map[string]bool{}
+	for _, at := range c.parametersOf(operation) {
+		if parameter, _ := c.at(at); parameter["in"] == "query" {
+			known[parameter["name"].(string)] = true
+		}
+	}
+	for name, values := range r.URL.Query() {
+		switch {
+		case !known[name]:
 			return fmt.Errorf("the parameter %s is not documented", name)
+		case len(values) > 1:
+			return fmt.Errorf("the parameter %s is given twice", name)
 		}
 	}
 	return nil

@@ -128,6 +128,7 @@ func TestCheck_findsEveryDifference(t *testing.T) {
 		"no number":                  {func(x *exchange) { x.target += "?limit=a" }, "the request: limit: "},
 		"no boolean":                 {func(x *exchange) { x.target += "?all=yes" }, "the request: all: "},
 		"an undocumented parameter":  {func(x *exchange) { x.target += "?more=1" }, "the request: the parameter more is not documented"},
+		"a parameter twice":          {func(x *exchange) { x.target += "?limit=5&limit=5" }, "the parameter limit is given twice"},
 		"a missing request body":     {func(x *exchange) { put(x); x.body = "" }, "the body of the request: it is missing"},
 		"a malformed request body":   {func(x *exchange) { put(x); x.body = `{"name":1}` }, "the body of the request: "},
 		"another request type":       {func(x *exchange) { put(x); x.media = "text/plain" }, "the body of the request: the content type"},

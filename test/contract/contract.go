@@ -1,10 +1,12 @@
 package contract
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -83,11 +85,25 @@ func (c *Contract) Operations() []Operation {
 	return all
 }
 
+// Answers reports whether the document has a status for an operation.
+func (c *Contract) Answers(o Operation, status int) bool {
+	found, _ := c.at(pointerTo(o) + "/responses/" + strconv.Itoa(status))
+	return found != nil
+}
+
 func route(path string) string {
 	if path == clusters {
 		return clustersRoute
 	}
 	return path
+}
+
+// path is the reverse of route.
+func path(route string) string {
+	if route == clustersRoute {
+		return clusters
+	}
+	return route
 }
 
 // operation finds the operation of a request as the router of the hub does. HEAD is answered
@@ -97,19 +113,16 @@ func (c *Contract) operation(r *http.Request) (pointer string, params chi.RouteP
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
-	path := r.URL.Path
-	if r.URL.RawPath != "" {
-		path = r.URL.RawPath
-	}
 	routing := chi.NewRouteContext()
-	if !c.router.Match(routing, method, path) {
+	if !c.router.Match(routing, method, cmp.Or(r.URL.RawPath, r.URL.Path)) {
 		return "", chi.RouteParams{}, false
 	}
-	pattern := routing.RoutePattern()
-	if pattern == clustersRoute {
-		pattern = clusters
-	}
-	return "/paths/" + escape(pattern) + "/" + strings.ToLower(method), routing.URLParams, true
+	return pointerTo(Operation{method, routing.RoutePattern()}), routing.URLParams, true
+}
+
+// pointerTo is the JSON pointer of an operation.
+func pointerTo(o Operation) string {
+	return "/paths/" + escape(path(o.Pattern)) + "/" + strings.ToLower(o.Method)
 }
 
 func escape(s string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(s) }

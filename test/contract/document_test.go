@@ -94,20 +94,16 @@ func TestDocument_describesWhatItHas(t *testing.T) {
 		tags[tag.(map[string]any)["name"]] = true
 	}
 	for _, o := range c.Operations() {
-		path := o.Pattern
-		if path == clustersRoute {
-			path = clusters
-		}
-		operation, _ := c.at("/paths/" + escape(path) + "/" + strings.ToLower(o.Method))
+		operation, _ := c.at(pointerTo(o))
 		require.NotEmpty(t, operation["summary"], o)
 		require.Regexp(t, `^[a-z][A-Za-z]+$`, operation["operationId"], o)
 		require.False(t, ids[operation["operationId"]], "%v has the operationId of another", o)
 		ids[operation["operationId"]] = true
 		require.Len(t, operation["tags"], 1, o)
 		require.True(t, tags[operation["tags"].([]any)[0]], "%v has an unknown tag", o)
-		for _, in := range strings.Split(path, "/") {
+		for _, in := range strings.Split(path(o.Pattern), "/") {
 			if name, ok := strings.CutPrefix(in, "{"); ok {
-				require.Contains(t, c.parameterNames(path, o.Method), strings.TrimSuffix(name, "}"), o)
+				require.Contains(t, c.parameterNames(o), strings.TrimSuffix(name, "}"), o)
 			}
 		}
 	}
@@ -120,15 +116,11 @@ func TestDocument_describesWhatItHas(t *testing.T) {
 }
 
 // parameterNames are the names of the parameters of an operation that are in its path.
-func (c *Contract) parameterNames(path, method string) []string {
+func (c *Contract) parameterNames(o Operation) []string {
 	var names []string
-	for _, in := range []string{"/paths/" + escape(path), "/paths/" + escape(path) + "/" + strings.ToLower(method)} {
-		item, _ := c.at(in)
-		list, _ := item["parameters"].([]any)
-		for i := range list {
-			if p, _ := c.at(in + "/parameters/" + strconv.Itoa(i)); p["in"] == "path" {
-				names = append(names, p["name"].(string))
-			}
+	for _, at := range c.parametersOf(pointerTo(o)) {
+		if p, _ := c.at(at); p["in"] == "path" {
+			names = append(names, p["name"].(string))
 		}
 	}
 	return names
