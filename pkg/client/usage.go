@@ -20,9 +20,9 @@ func (q UsageQuery) options() []Option {
 	return []Option{Query("from", timeParameter(q.From)), Query("to", timeParameter(q.To)), Query("step", q.Step)}
 }
 
-// Usage lists what is used in the tenant, the oldest first. For its admins.
+// Usage lists what is used in the tenant, the oldest first. For its admins. The list has one page.
 func (t Tenant) Usage(ctx context.Context, q UsageQuery) iter.Seq2[rest.UsageItem, error] {
-	return Objects[rest.UsageItem, None, None]{c: t.c, r: t.at("", "/usage", nil)}.List(ctx, q.options()...)
+	return list[rest.UsageItem](ctx, t.c, t.at("", "/usage", nil), q.options()...)
 }
 
 // ExportUsage writes the items as the hub sends them in CSV. If it returns an error, what it has written is not whole.

@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/cmd/kedge/internal/cli"
+	"github.com/faroshq/kedge-hub/test/contract"
 )
 
 const (
@@ -51,6 +52,8 @@ type bed struct {
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
+	document, err := contract.Load()
+	require.NoError(t, err)
 	b := &bed{mux: http.NewServeMux(), dir: t.TempDir(), hits: map[string]int{}, clock: clock.RealClock{}, me: `{"name":"alice","displayName":"Alice","email":"a@example.com"}`}
 	b.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if b.issuer.serves(w, r) {
@@ -61,6 +64,10 @@ func newBed(t *testing.T) *bed {
 		b.lock.Unlock()
 		if bearer := r.Header.Get("Authorization"); bearer != "Bearer "+secret && !b.issuer.accepts(bearer) {
 			refuse(w, http.StatusUnauthorized, "the token is not known here")
+			return
+		}
+		if err := document.CheckQuery(r); err != nil {
+			refuse(w, http.StatusBadRequest, err.Error())
 			return
 		}
 		b.mux.ServeHTTP(w, r)
