@@ -135,15 +135,12 @@ func strictCause(problem error) errs.Cause {
 	return errs.Cause{Type: "FieldValueNotSupported", Field: field, Message: "is not a field that may be given here"}
 }
 
-// Flag reads a boolean query parameter. The default is false. A parameter that is given twice
-// is refused.
+// Flag reads a boolean query parameter. The default is false.
 func Flag(r *http.Request, name string) (bool, error) {
-	switch given := r.URL.Query()[name]; {
-	case len(given) > 1:
-		return false, errs.InvalidField("query:"+name, "must be given once")
-	case len(given) == 0, given[0] == "", given[0] == "false":
+	switch r.URL.Query().Get(name) {
+	case "", "false":
 		return false, nil
-	case given[0] == "true":
+	case "true":
 		return true, nil
 	}
 	return false, errs.InvalidField("query:"+name, "must be true or false")

@@ -29,8 +29,16 @@ func (h Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Handle converts a Handler to an http.HandlerFunc, for chi.
-func Handle(h Handler) http.HandlerFunc { return h.ServeHTTP }
+// Handle converts the Handler of a route to an http.HandlerFunc, for chi. Below Parameters.Declare it refuses a query that the
+// route does not have.
+func Handle(h Handler) http.HandlerFunc {
+	return Handler(func(w http.ResponseWriter, r *http.Request) error {
+		if err := checkQuery(r); err != nil {
+			return err
+		}
+		return h(w, r)
+	}).ServeHTTP
+}
 
 // The reasons of a 412, a 501 and a 507. Kubernetes has none for them.
 const (

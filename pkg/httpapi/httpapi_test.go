@@ -109,11 +109,11 @@ func status(t *testing.T, err error) (*httptest.ResponseRecorder, metav1.Status)
 	return w, s
 }
 
-func TestFlag_isTrueOrFalseAndGivenOnce(t *testing.T) {
+func TestFlag_isTrueOrFalse(t *testing.T) {
 	t.Parallel()
 	for query, want := range map[string]string{
-		"": "false", "?f": "false", "?f=": "false", "?f=false": "false", "?f=true": "true", "?g=maybe&f=true&g=true": "true",
-		"?f=maybe": "refused", "?f=True": "refused", "?f=false&f=true": "refused", "?f=true&f=true": "refused", "?f&f": "refused",
+		"": "false", "?f": "false", "?f=": "false", "?f=false": "false", "?f=true": "true", "?g=maybe&f=true": "true",
+		"?f=maybe": "refused", "?f=True": "refused",
 	} {
 		got, err := httpapi.Flag(httptest.NewRequest(http.MethodGet, "/"+query, http.NoBody), "f")
 		if want != "refused" {

@@ -62,7 +62,9 @@ type chain struct {
 type routes struct {
 	chain
 	config Config
-	limits *httpmw.Limits
+	// parameters are the query parameters of each operation under /api.
+	parameters httpapi.Parameters
+	limits     *httpmw.Limits
 	// clock is that of the assembly.
 	clock    clock.WithTicker
 	views    *views.Views
@@ -183,13 +185,14 @@ func (p routes) router() chi.Router {
 		Followed:   p.revocation.AfterRecheck(p.rights.Followed),
 		LimitLooks: p.limits.PerPeer("invitations_per_peer", c.Limits.InvitationsPerPeer),
 	}
-	invited.MountOpen(r.With(p.present, p.recognize))
+	invited.MountOpen(r.With(p.present, p.recognize, p.parameters.Declare))
 	for _, path := range []string{"/api", "/apis", "/apis/*", "/services", "/services/*", "/api/v1", "/api/v1/*"} {
 		r.With(p.present).HandleFunc(path, proxy.NotHere)
 	}
 	r.With(p.present, proxy.Shape(c.Tree), p.audit, p.authenticateProxied, requests, writes, served, httpmw.Limited, httpmw.AdmitBody, p.room).Handle("/clusters/*", p.forward)
 	r.Route("/api/", func(r chi.Router) {
-		r.Use(p.present, p.audit, p.authenticate, requests, writes, written, served, httpmw.Limited, httpmw.BufferBody(p.authenticate), p.room)
+		r.Use(p.present, p.audit, p.authenticate, requests, writes, written, served, httpmw.Limited,
+			httpmw.BufferBody(p.authenticate), p.room, p.parameters.Declare)
 		(&users.Handler{
 			Deps: deletions, Search: v.SearchPeople, Bound: p.rights.FollowedEverywhere, WriteEnds: p.sessions.WriteEnds,
 			LimitSearch: p.limits.PerPerson("searches_per_person", c.Limits.SearchesPerPerson),

@@ -191,7 +191,7 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) (err error) {
 			return nil
 		}
 	})
-	a := &assembly{hub: h, admin: found.Config}
+	a := &assembly{hub: h, admin: found.Config, parameters: document.Parameters}
 	defer func() { stopBelow(); a.running.Wait() }()
 	if err := a.start(starting, below, serving, front); err != nil {
 		// A kcp that has ended, for example, ends the start.

@@ -17,6 +17,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/freeze"
 	"github.com/faroshq/kedge-hub/pkg/health"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/kcp/accounts"
@@ -45,6 +46,8 @@ type assembly struct {
 	hub *hub
 	// admin is the client configuration of kcp's admin.
 	admin *rest.Config
+	// parameters are the query parameters that the API has.
+	parameters httpapi.Parameters
 	// running are the goroutines that the steps started.
 	running sync.WaitGroup
 

@@ -81,9 +81,6 @@ func (h *Handler) ofWorkspace(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if f.Workspace != "" {
-		return errs.InvalidField("query:workspace", "must not be given, because the path names the workspace")
-	}
 	return h.answer(w, r, asked{audit.OfWorkspace(scope.Org.UUID(), scope.Workspace.UUID, f), ofTenant(), h.still(mayRead)})
 }
 

@@ -235,6 +235,26 @@ func TestList_namesTheParameterAtFault(t *testing.T) {
 	}
 }
 
+// A misspelt filter would answer with the events of everybody. Strangers learn nothing from one.
+func TestList_refusesAFilterThatIsNotOne(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.turned = func(audit.Query) { t.Error("the database was asked") }
+	for query, field := range map[string]string{
+		"?actors=bob": "query:actors", "?Actor=bob": "query:Actor", "?q=bob": "query:q",
+		"?actor=bob&org=" + apitest.Globex: "query:org", "?actor=bob;x": "query",
+	} {
+		ask(&freshLimit{b, t}, apitest.Admin, query).RefusedField(t, field)
+		refused := ask(&freshLimit{b, t}, apitest.Foreigner, query)
+		require.Equal(t, ask(&freshLimit{b, t}, apitest.Foreigner, ""), refused, "of a member of nothing here")
+		refused.Refused(t, http.StatusForbidden)
+		missing := apitest.Call{As: apitest.Foreigner, Method: http.MethodGet, Org: apitest.Nowhere}
+		missing.Path = "/api/orgs/" + apitest.Nowhere + "/audit" + query
+		require.Equal(t, refused, missing.Do(&freshLimit{b, t}), "of an organization that does not exist")
+		ask(&freshLimit{b, t}, "", query).Refused(t, http.StatusUnauthorized)
+	}
+}
+
 // freshLimit is a bed in which nobody has read yet.
 type freshLimit struct {
 	*bed

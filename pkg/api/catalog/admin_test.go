@@ -46,7 +46,7 @@ func TestCreate_takesASlugByForce(t *testing.T) {
 	w := newWorld(t)
 	w.put("", "widgets", "somebody")
 	w.do(apitest.Call{Method: http.MethodPost, Path: global + "?force=true", Body: body(t, nil)}).Refused(t, http.StatusConflict)
-	w.do(apitest.Call{Method: http.MethodPost, Path: inAcme + "?force=true", Body: body(t, nil)}).Refused(t, http.StatusConflict)
+	w.do(apitest.Call{Method: http.MethodPost, Path: inAcme + "?force=true", Body: body(t, nil)}).RefusedField(t, "query:force")
 	w.do(apitest.Call{Method: http.MethodPost, Path: global + "?force=yes", Body: body(t, nil)}).Refused(t, http.StatusBadRequest)
 }
 

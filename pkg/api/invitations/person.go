@@ -11,7 +11,6 @@ import (
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/wire"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
@@ -65,9 +64,6 @@ func (h *Handler) show(w http.ResponseWriter, r *http.Request) error {
 
 // mine lists the open Invitations for the verified address of the caller.
 func (h *Handler) mine(w http.ResponseWriter, r *http.Request) error {
-	if err := paging.SinglePage(r); err != nil {
-		return err
-	}
 	items := []rest.OfferedInvitation{}
 	if email := tenancy.NormalEmail(httpmw.CallerOf(r).Identity.VerifiedEmail); email != "" {
 		for _, i := range h.Invitations.InvitationsFor(email) {

@@ -1,3 +1,4 @@
-// Package openapi serves the OpenAPI document of the hub as JSON. It requires no credential,
-// because the document contains nothing that is not public in the source.
+// Package openapi serves the OpenAPI document of the hub as JSON, and reads from it which query
+// parameters each operation has. The document requires no credential, because it contains nothing
+// that is not public in the source.
 package openapi

@@ -11,12 +11,16 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
 )
 
 // Document is the document as it is served.
 type Document struct {
 	body []byte
 	etag string
+	// Parameters are the query parameters of its operations. No parameter of the API is a list, so none may be given twice.
+	Parameters httpapi.Parameters
 }
 
 // New converts the document from YAML.
@@ -29,8 +33,12 @@ func New(document string) (*Document, error) {
 	if err := json.Compact(&body, raw); err != nil {
 		return nil, fmt.Errorf("the OpenAPI document: %w", err)
 	}
+	parameters, err := parametersIn(raw)
+	if err != nil {
+		return nil, fmt.Errorf("the OpenAPI document: %w", err)
+	}
 	sum := sha256.Sum256(body.Bytes())
-	return &Document{body: body.Bytes(), etag: `"` + hex.EncodeToString(sum[:16]) + `"`}, nil
+	return &Document{body: body.Bytes(), etag: `"` + hex.EncodeToString(sum[:16]) + `"`, Parameters: parameters}, nil
 }
 
 // ServeHTTP answers a GET. Caches may store the document and must ask each time whether it

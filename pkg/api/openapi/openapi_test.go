@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/faroshq/kedge-hub/pkg/api/openapi"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
 )
 
 func TestDocument_isServedAsJSONWithAnETag(t *testing.T) {
@@ -36,6 +37,34 @@ func TestDocument_isServedAsJSONWithAnETag(t *testing.T) {
 		require.Equal(t, etag, w.Header().Get("ETag"))
 	}
 	require.Equal(t, http.StatusOK, ask(`"other"`).Code)
+}
+
+func TestNew_readsTheQueryParametersOfOperations(t *testing.T) {
+	t.Parallel()
+	document, err := openapi.New(`
+paths:
+  /api/orgs/{org}:
+    parameters:
+      - {$ref: "#/components/parameters/Org"}
+      - {name: all, in: query}
+    get:
+      parameters:
+        - {$ref: "#/components/parameters/Limit"}
+        - {name: If-Match, in: header}
+    delete: {}
+  /api/orgs:
+    post: {}
+components:
+  parameters:
+    Org: {name: org, in: path}
+    Limit: {name: limit, in: query}
+`)
+	require.NoError(t, err)
+	require.Equal(t, httpapi.Parameters{
+		"GET /api/orgs/{org}": {"all", "limit"}, "DELETE /api/orgs/{org}": {"all"},
+	}, document.Parameters)
+	_, err = openapi.New(`{paths: {/api/orgs: {get: {parameters: [{$ref: "#/components/parameters/Limit"}]}}}}`)
+	require.ErrorContains(t, err, "GET /api/orgs: there is no #/components/parameters/Limit")
 }
 
 func TestNew_refusesWhatIsNoYAML(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/internal/idempotency"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
@@ -218,14 +219,10 @@ func refs(scope *tenancy.Scope) []tenancy.Ref {
 	return []tenancy.Ref{tenancy.WorkspaceRef(scope.Workspace.UUID)}
 }
 
-// flag reads a parameter that is true or false.
+// flag is httpapi.Flag for a parameter that an empty value does not answer: nobody who writes ?dryRun wants a change.
 func flag(r *http.Request, name string) (bool, error) {
-	switch values := r.URL.Query()[name]; {
-	case len(values) == 0:
-		return false, nil
-	case len(values) > 1 || values[0] != "true" && values[0] != "false":
-		return false, errs.InvalidField("query:"+name, "must be true or false, once")
-	default:
-		return values[0] == "true", nil
+	if query := r.URL.Query(); query.Has(name) && query.Get(name) == "" {
+		return false, errs.InvalidField("query:"+name, "must be true or false")
 	}
+	return httpapi.Flag(r, name)
 }

@@ -157,6 +157,21 @@ func TestEnable_isRefused(t *testing.T) {
 	}
 }
 
+// A dry run that is misspelt would enable the API, and give its provider what it claims.
+func TestEnable_ofADryRunThatIsMisspeltChangesNothing(t *testing.T) {
+	t.Parallel()
+	for query, field := range map[string]string{
+		"?dryrun=true": "query:dryrun", "?dry-run=true": "query:dry-run", "?dryRun": "query:dryRun",
+		"?dryRun=": "query:dryRun", "?dryRun=All": "query:dryRun",
+		"?dryRun=false&dryRun=true": "query:dryRun", "?dryRun=true&confirm=true": "query:confirm", "?dryRun=true;": "query",
+	} {
+		w := newWorld(t)
+		w.do(apitest.WSAdmin, http.MethodPost, at+widgets+"/enable"+query, accepting).RefusedField(t, field)
+		require.Empty(t, w.did, query)
+		require.Empty(t, w.bindings, query)
+	}
+}
+
 func TestDisable_deletesWhenItIsConfirmed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -47,7 +47,7 @@ func TestSearch_doesNotReadTheDirectoryOut(t *testing.T) {
 	for i := range 30 {
 		f.world.PutUser(apitest.Person(fmt.Sprintf("many-%02d", i)))
 	}
-	for _, more := range []string{"", "&limit=500", "&continue="} {
+	for _, more := range []string{"", "&limit=500", "&limit="} {
 		answer := apitest.Call{As: apitest.Member, Method: http.MethodGet, Path: "/api/users?q=many" + more}.Do(f.http)
 		require.Len(t, answer.Items(t, "name"), 20, "there is no next page")
 		require.Empty(t, answer.Object(t, http.StatusOK)["continue"])
@@ -59,7 +59,11 @@ func TestSearch_doesNotReadTheDirectoryOut(t *testing.T) {
 	for _, limit := range []string{"0", "-1", "501", "x"} {
 		limited(limit).RefusedField(t, "query:limit")
 	}
-	apitest.Call{As: apitest.Member, Method: http.MethodGet, Path: "/api/users?q=many&continue=x"}.Do(f.http).RefusedField(t, "query:continue")
+	for _, more := range []string{"continue=x", "continue=", "deleted=true"} {
+		name, _, _ := strings.Cut(more, "=")
+		answer := apitest.Call{As: apitest.Member, Method: http.MethodGet, Path: "/api/users?q=many&" + more}.Do(f.http)
+		answer.RefusedField(t, "query:"+name)
+	}
 }
 
 func TestO8_searchLeavesOutPeopleWhoCannotBeInvited(t *testing.T) {

@@ -12,7 +12,6 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
@@ -100,9 +99,6 @@ func (h *Handler) patchMe(w http.ResponseWriter, r *http.Request) error {
 func (h *Handler) memberships(w http.ResponseWriter, r *http.Request) error {
 	items, err := h.Rows(r, httpmw.CallerOf(r).User.Name)
 	if err != nil {
-		return err
-	}
-	if err := paging.SinglePage(r); err != nil {
 		return err
 	}
 	return httpapi.Write(w, http.StatusOK, rest.List[rest.MembershipRow]{Items: items})

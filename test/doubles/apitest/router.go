@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +19,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/config"
+	"github.com/faroshq/kedge-hub/pkg/api/openapi"
 	"github.com/faroshq/kedge-hub/pkg/auth"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
@@ -62,12 +65,23 @@ func (tokens) Authenticate(_ context.Context, token string) (*auth.Identity, boo
 	return id, ok, nil
 }
 
+// Authentication is how the hub knows the people in the world by their tokens. Nobody signs up.
+func (w *World) Authentication() httpmw.Authentication {
+	return httpmw.Authentication{
+		Tokens: tokens{}, People: w, Sessions: w, SignUp: func(context.Context, *auth.Identity, bool) (*v1alpha1.User, error) {
+			return nil, errs.New(errs.Forbidden, "nobody signs up here")
+		},
+		Admins: httpmw.Admins{Users: []string{Operator}}, Auditors: httpmw.Admins{Users: []string{Auditor}},
+		SessionIdleTimeout: IdleTimeout, Clock: clocktesting.NewFakePassiveClock(Now()),
+	}
+}
+
+// documented is the OpenAPI document of the hub. It is parsed once in a process.
+var documented = sync.OnceValues(func() (*openapi.Document, error) { return openapi.New(config.OpenAPI) })
+
 // Router returns the routes that mount adds behind the middleware of the hub, and at the root those of
 // open, which need no login. It compares every request and every answer with the OpenAPI document.
 func Router(w *World, mount func(chi.Router), open ...func(chi.Router)) http.Handler {
-	refuse := func(context.Context, *auth.Identity, bool) (*v1alpha1.User, error) {
-		return nil, errs.New(errs.Forbidden, "nobody signs up here")
-	}
 	metrics, err := httpmw.NewMetrics(prometheus.NewRegistry())
 	if err != nil {
 		panic(err)
@@ -76,15 +90,17 @@ func Router(w *World, mount func(chi.Router), open ...func(chi.Router)) http.Han
 	r.Use(httpmw.Observe(zap.NewNop(), metrics, nil))
 	r.NotFound(httpapi.NotFound)
 	r.MethodNotAllowed(httpapi.MethodNotAllowed)
-	authentication := httpmw.Authentication{
-		Tokens: tokens{}, People: w, Sessions: w, SignUp: refuse, Admins: httpmw.Admins{Users: []string{Operator}}, Auditors: httpmw.Admins{Users: []string{Auditor}},
-		SessionIdleTimeout: IdleTimeout, Clock: clocktesting.NewFakePassiveClock(Now()),
+	document, err := documented()
+	if err != nil {
+		panic(err)
 	}
+	authentication := w.Authentication()
 	for _, mount := range open {
-		mount(r.With(httpmw.Recognize(authentication)))
+		mount(r.With(httpmw.Recognize(authentication), document.Parameters.Declare))
 	}
 	r.Route("/api/", func(r chi.Router) {
-		r.Use(httpmw.NewAuditor(w.audit, clocktesting.NewFakePassiveClock(Now()), nil, nil, nil).Audit, httpmw.Authenticate(authentication), httpmw.Limited)
+		audited := httpmw.NewAuditor(w.audit, clocktesting.NewFakePassiveClock(Now()), nil, nil, nil).Audit
+		r.Use(audited, httpmw.Authenticate(authentication), httpmw.Limited, document.Parameters.Declare)
 		mount(r)
 	})
 	return AsDocumented(r)

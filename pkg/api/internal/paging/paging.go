@@ -37,7 +37,7 @@ func Limit(r *http.Request) (int, error) {
 	return n, nil
 }
 
-// SinglePage refuses ?continue= for a list that always has one page.
+// SinglePage refuses ?continue= for a list whose filters leave it one page.
 func SinglePage(r *http.Request) error {
 	if r.URL.Query().Get("continue") != "" {
 		return errs.InvalidField(fieldContinue, "this list has no further pages")

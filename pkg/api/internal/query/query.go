@@ -16,13 +16,10 @@ import (
 // maxText is the maximum length of a text, in bytes. No text of a record is longer.
 const maxText = 512
 
-// Text returns a parameter that may be given once. It refuses what no database takes.
+// Text returns a parameter. It refuses what no database takes.
 func Text(r *http.Request, name string) (string, error) {
-	values := r.URL.Query()[name]
-	value := strings.Join(values, "")
+	value := r.URL.Query().Get(name)
 	switch {
-	case len(values) > 1:
-		return "", errs.InvalidField("query:"+name, "must be given once")
 	case len(value) > maxText:
 		return "", errs.InvalidField("query:"+name, "must be at most "+strconv.Itoa(maxText)+" bytes long")
 	case !utf8.ValidString(value) || strings.ContainsRune(value, 0):
