@@ -17,6 +17,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/proxy"
 	"github.com/faroshq/kedge-hub/pkg/storage"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/test/contract"
 )
 
 // weights is a kcp with one object, whose size is that of the body of the last update.
@@ -87,6 +88,7 @@ func TestGrowth_isRefusedAboveTheFloors(t *testing.T) {
 	const one, all = "/clusters/aaaa/api/v1/namespaces/n/configmaps/c", "/clusters/aaaa/api/v1/namespaces/n/configmaps"
 	const review = "/clusters/aaaa/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 	const before = 2000
+	refused := map[string]bool{}
 	for name, c := range map[string]struct {
 		method, path string
 		body         int
@@ -117,6 +119,7 @@ func TestGrowth_isRefusedAboveTheFloors(t *testing.T) {
 			require.Equal(t, c.codes[i], w.Code, "%s at %d%%: %s", name, percent, w.Body)
 			switch {
 			case w.Code == http.StatusInsufficientStorage:
+				refused[c.method] = true
 				require.Empty(t, k.written, name)
 				require.Empty(t, w.Header().Get("Retry-After"), "a repetition does not help")
 				status := statusOf(t, w.Body.Bytes())
@@ -125,6 +128,19 @@ func TestGrowth_isRefusedAboveTheFloors(t *testing.T) {
 			case c.method == http.MethodPut || c.method == http.MethodPatch:
 				require.Equal(t, []string{c.method + " " + strings.Repeat("y", c.body)}, k.written, "%s: once, and whole", name)
 			}
+		}
+	}
+	requireDocumented(t, http.StatusInsufficientStorage, refused)
+}
+
+// requireDocumented checks that the OpenAPI document has a status of the hub for these methods, and for no others.
+func requireDocumented(t *testing.T, status int, methods map[string]bool) {
+	t.Helper()
+	document, err := contract.Load()
+	require.NoError(t, err)
+	for _, o := range document.Operations() {
+		if o.Pattern == "/clusters/*" {
+			require.Equal(t, methods[o.Method], document.Answers(o, status), "%s with %d", o.Method, status)
 		}
 	}
 }
@@ -163,12 +179,15 @@ func TestGrowth_refusedTrialIsTheAnswer(t *testing.T) {
 
 func TestGrowth_bodyThatIsTooLargeIsNotWeighed(t *testing.T) {
 	t.Parallel()
-	k := &weights{size: 2000}
-	r := request(http.MethodPut, "/clusters/aaaa/api/v1/namespaces/n/configmaps/c", "alice")
-	r.Body, r.ContentLength = io.NopCloser(strings.NewReader(strings.Repeat("y", 4<<20))), 4<<20
-	w := weighing(t, k, 85).do(r)
-	require.Equal(t, http.StatusRequestEntityTooLarge, w.Code)
-	require.Empty(t, k.seen)
+	for _, method := range []string{http.MethodPut, http.MethodPatch} {
+		k := &weights{size: 2000}
+		r := request(method, "/clusters/aaaa/api/v1/namespaces/n/configmaps/c", "alice")
+		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(strings.Repeat("y", 4<<20))), 4<<20
+		w := weighing(t, k, 85).do(r)
+		require.Equal(t, http.StatusRequestEntityTooLarge, w.Code)
+		require.Empty(t, k.seen)
+	}
+	requireDocumented(t, http.StatusRequestEntityTooLarge, map[string]bool{http.MethodPut: true, http.MethodPatch: true})
 }
 
 // A tenant at a limit keeps its deletions, its reads and its updates of the same size.
