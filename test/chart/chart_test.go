@@ -471,6 +471,13 @@ func TestChart_refusesWhatCannotRun(t *testing.T) {
 		"a database twice":         {embedded + "database: {existingSecret: a}\nconfig: {database: none}", "config.database"},
 		"SQLite for replicas":      {external + "config: {database: 'sqlite:/var/lib/kedge-hub/records.db'}", "config.database"},
 		"SQLite for volumes":       {external + "persistence: {perReplica: true}\nconfig: {database: 'sqlite:/x'}", "config.database"},
+		"SQLite beside a successor": {
+			external + "replicaCount: 1\nconfig: {leader-elect: false, database: 'sqlite:/x'}", "config.database",
+		},
+		"SQLite with an election": {
+			external + "replicaCount: 1\npersistence: {perReplica: true}\nconfig: {database: 'sqlite:/x'}", "config.database",
+		},
+		"no election":              {external + "config: {leader-elect: false}", "config.leader-elect"},
 		"a password elsewhere":     {embedded + "config: {database-password-file: /x}", "database.existingSecret"},
 		"a billing database twice": {embedded + "billingDatabase: {existingSecret: a}\nconfig: {billing-database: b, billing-table: c}", "config.billing-database"},
 		"a billing database alone": {embedded + "billingDatabase: {existingSecret: a}", "config.billing-table"},
@@ -480,8 +487,8 @@ func TestChart_refusesWhatCannotRun(t *testing.T) {
 		_, _, err := render(c.values)
 		require.ErrorContains(t, err, c.want, name)
 	}
-	for _, alone := range []string{embedded, external + "replicaCount: 1\n"} {
-		_, _, err := render(alone + "config: {database: 'sqlite:/var/lib/kedge-hub/records.db'}\n")
+	for _, alone := range []string{embedded, external + "replicaCount: 1\npersistence: {perReplica: true}\n"} {
+		_, _, err := render(alone + "config: {leader-elect: false, database: 'sqlite:/var/lib/kedge-hub/records.db'}\n")
 		require.NoError(t, err, "SQLite is for one replica")
 	}
 }

@@ -32,10 +32,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if .Values.kcp.embedded }}1{{ else }}{{ .Values.replicaCount | default 2 }}{{ end -}}
 {{- end }}
 
+{{- /* Not empty if there is never more than one Pod. A Deployment of one replica starts the next one before it ends the last. */ -}}
+{{- define "kedge-hub.alone" -}}
+{{- if or .Values.kcp.embedded (and .Values.persistence.perReplica (eq (int (include "kedge-hub.replicas" .)) 1)) }}true{{ end -}}
+{{- end }}
+
 {{- /* The seconds for which a Pod that is to end goes on serving; 0 if no other one serves meanwhile, or Kubernetes cannot wait. */ -}}
 {{- define "kedge-hub.preStopSeconds" -}}
-{{- $alone := or .Values.kcp.embedded (and .Values.persistence.perReplica (eq (int (include "kedge-hub.replicas" .)) 1)) }}
-{{- if and (not $alone) (semverCompare ">=1.30.0-0" .Capabilities.KubeVersion.Version) }}10{{ else }}0{{ end -}}
+{{- if and (not (include "kedge-hub.alone" .)) (semverCompare ">=1.30.0-0" .Capabilities.KubeVersion.Version) }}10{{ else }}0{{ end -}}
 {{- end }}
 
 {{- /* Mistakes that the schema cannot tell. */ -}}
@@ -59,8 +63,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if and .Values.database.existingSecret (hasKey .Values.config "database") }}
 {{- fail "config.database: database.existingSecret sets it" }}
 {{- end }}
-{{- if and (hasPrefix "sqlite:" (toString (index .Values.config "database"))) (gt (int (include "kedge-hub.replicas" .)) 1) }}
-{{- fail "config.database: SQLite is for one replica; give a PostgreSQL, which all replicas share, in database.existingSecret" }}
+{{- $elects := ne (toString (index .Values.config "leader-elect")) "false" }}
+{{- if and (hasPrefix "sqlite:" (toString (index .Values.config "database"))) (not .Values.kcp.embedded) (or $elects (not (include "kedge-hub.alone" .))) }}
+{{- fail "config.database: SQLite is for one replica; give a PostgreSQL, which all replicas share, in database.existingSecret, or set replicaCount: 1, persistence.perReplica and config.leader-elect: false" }}
+{{- end }}
+{{- if and (not $elects) (not (include "kedge-hub.alone" .)) }}
+{{- fail "config.leader-elect: false is for a hub of which there is never more than one; set replicaCount: 1 and persistence.perReplica with it" }}
 {{- end }}
 {{- if hasKey .Values.config "billing-database-password-file" }}
 {{- fail "config.billing-database-password-file: give billingDatabase.existingSecret, which has url and password" }}
