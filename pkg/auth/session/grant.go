@@ -48,6 +48,9 @@ func (s *Service) fresh(ctx context.Context, held *v1alpha1.Session, user *v1alp
 	}
 	grant, err := s.lease(ctx, user.Name, holder)
 	if errs.Is(err, errs.NotFound) {
+		if _, unknown := s.Keys.Open(purposeIDToken, held.Spec.IDToken); errors.Is(unknown, ErrUnknownKey) {
+			return storedToken{}, unavailable(unknown, "this replica of the hub does not have the key of the session; try again")
+		}
 		return storedToken{}, s.lost(ctx, held, "the identity provider gave no refresh token")
 	}
 	if err != nil {

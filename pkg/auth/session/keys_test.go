@@ -117,6 +117,24 @@ func TestRefresh_keepsTheSessionOfAGrantOfAnotherKey(t *testing.T) {
 	requireCode(t, err, session.CodeInvalidGrant)
 }
 
+// The same for a Session whose provider gave no refresh token: its ID token is all that it has.
+func TestRefresh_keepsTheSessionOfAnIDTokenOfAnotherKey(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	l := f.request("alice")
+	l.Grant.RefreshToken = ""
+	code, err := f.Authorize(t.Context(), l)
+	require.NoError(t, err)
+	tokens, err := f.Redeem(t.Context(), code, verifier, redirectURI)
+	require.NoError(t, err)
+	held := f.sessionOf(tokens.Secret)
+	held.Spec.IDToken[0] ^= 1
+	f.Put("users", held)
+	_, err = f.Refresh(t.Context(), tokens.Secret)
+	requireUnavailable(t, err)
+	require.Nil(t, f.sessionOf(tokens.Secret).Spec.EndedAt)
+}
+
 // A secret of a key that is not there yet ends nothing here, and the person is told so.
 func TestRevoke_doesNotSayThatASessionEndedThatGoesOn(t *testing.T) {
 	t.Parallel()
