@@ -213,6 +213,8 @@ func TestPolicy_refusesTenantsWhatIsNotTheirs(t *testing.T) {
 		"a column of a field named twice":        {write{resource: crds, new: column(".a['a','a']['a','a']")}, "jsonPath"},
 		"a column of two paths":                  {write{resource: crds, new: column(".a}{.b")}, "jsonPath"},
 		"a schema with a column that descends":   {write{resource: schemas, new: column("..a")}, "jsonPath"},
+		"a column of a key that descends":        {write{resource: crds, new: column(".a['.a']['.a']['.a']")}, "jsonPath"},
+		"many columns":                           {write{resource: crds, new: column(strings.Repeat(`.a"}, {jsonPath: "`, tenancy.MaxColumns) + ".a")}, "columns"},
 		"a column that descends put in":          {write{resource: crds, old: column(".a"), new: column(".a..b")}, "jsonPath"},
 		"a role with all rights":                 {write{resource: clusterRoles, new: ruled("{apiGroups: ['*'], resources: ['*'], verbs: ['*']}")}, "at most the rights"},
 		"a role that changes admission":          {write{resource: clusterRoles, new: ruled("{apiGroups: [admissionregistration.k8s.io], resources: [validatingadmissionpolicies], verbs: [delete]}")}, "at most the rights"},
@@ -396,7 +398,7 @@ func TestPolicy_isCheapForTheBiggestObjects(t *testing.T) {
 		require.Empty(t, refusals(t, compiled(t, newPolicy(t)), write{resource: bindings, old: subject(subjects), new: subject(subjects)}))
 	}
 	columns := `{spec: {group: x.example.com, versions: [` + strings.Repeat(`{served: true, additionalPrinterColumns: [`+
-		strings.Repeat("{jsonPath: ."+strings.Repeat("a", 200)+"}, ", 100)+`]}, `, 20) + `]}}`
+		strings.Repeat("{jsonPath: ."+strings.Repeat("a", 200)+"}, ", tenancy.MaxColumns)+`]}, `, 20) + `]}}`
 	require.Empty(t, refusals(t, compiled(t, newPolicy(t)), write{resource: crds, new: columns}))
 	annotations := ""
 	for i := range 60 {

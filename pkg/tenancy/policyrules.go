@@ -2,6 +2,7 @@ package tenancy
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -12,6 +13,8 @@ import (
 )
 
 const (
+	// MaxColumns is the maximum number of columns that a version of a definition of a tenant has in tables.
+	MaxColumns = 20
 	// maxClaims is the number of permission claims that an APIBinding or APIExport of a tenant can have.
 	maxClaims = 64
 	// maxClaimsText is the length in bytes of all names, verbs and selectors in them together. Each verb and
@@ -155,11 +158,14 @@ func policyRules() []policyRule {
 			kinds: []string{kindDefinitions, kindSchemas},
 		},
 		{
-			// kcp evaluates the path in each object that it lists, and keeps all that it finds on the way: a path that descends,
-			// or names a field twice, several times over finds more in a small object than there is memory for.
-			message: "the jsonPath of a column here has no '..', ',' or '}'; name one field by its path",
-			allowed: "object == null || object.?spec.?versions.orValue([]).all(v, v.?additionalPrinterColumns.orValue([]).all(c, " +
-				"!c.?jsonPath.orValue('').contains('..') && !c.?jsonPath.orValue('').contains(',') && !c.?jsonPath.orValue('').contains('}')))",
+			// kcp evaluates the path in each object that it answers as a table, and keeps all that it finds on the way: a path
+			// that descends, or names a field twice, several times over finds more in a small object than there is memory for.
+			// A key that begins with a dot descends, too. Each column can be a copy of the whole object.
+			message: fmt.Sprintf("a version here has at most %d columns, and the jsonPath of a column has no '..', ',', '}' or quoted "+
+				"key that begins with a dot; name one field by its path", MaxColumns),
+			allowed: "object == null || oldObject != null && has(oldObject.metadata.deletionTimestamp) || " +
+				"object.?spec.?versions.orValue([]).all(v, v.?additionalPrinterColumns.orValue([]).size() <= " + strconv.Itoa(MaxColumns) +
+				" && v.?additionalPrinterColumns.orValue([]).all(c, ['..', ',', '}', \"'.\"].all(s, !c.?jsonPath.orValue('').contains(s))))",
 			kinds: []string{kindDefinitions, kindSchemas},
 		},
 		{
