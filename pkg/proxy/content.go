@@ -35,7 +35,11 @@ func (p *Proxy) admitContent(r *http.Request, e *exchange, info *request.Request
 	if !writes(r.Method) || r.ContentLength == 0 || !isYAML && !compares(r.Method, info) {
 		return nil
 	}
-	body, err := e.read(r)
+	most := int64(maxBody)
+	if compares(r.Method, info) {
+		most = largestObject
+	}
+	body, err := e.read(r, most)
 	if err != nil {
 		return err
 	}
@@ -79,16 +83,16 @@ func (p *Proxy) toJSON(body []byte) ([]byte, error) {
 	return converted, nil
 }
 
-// read returns the body of a request, which is sent to kcp later.
-func (e *exchange) read(r *http.Request) ([]byte, error) {
+// read returns the body of a request, which is sent to kcp later. It refuses one of more than most bytes.
+func (e *exchange) read(r *http.Request, most int64) ([]byte, error) {
 	if e.whole != nil {
 		return e.whole, nil
 	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	body, err := io.ReadAll(io.LimitReader(r.Body, most+1))
 	switch {
 	case err != nil:
 		return nil, errs.Wrap(errs.Invalid, err, "the body of the request ended early")
-	case len(body) > maxBody:
+	case int64(len(body)) > most:
 		return nil, errs.New(errs.TooLarge, "the body of the request is too large")
 	}
 	e.whole = body

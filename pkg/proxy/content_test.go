@@ -108,42 +108,45 @@ func TestRole_withMillionsOfActionsIsRefused(t *testing.T) {
 	urls := `{"rules":[{"verbs":` + list + `,"nonResourceURLs":` + list + `}]}`
 	names := `{"rules":[{"verbs":["get"],"apiGroups":[""],"resources":` + list + `,"resourceNames":` + list + `}]}`
 	for name, c := range map[string]struct{ method, path, media, body string }{
-		"a creation":                {post, allRoles, "application/json", asJSON(t, bomb)},
-		"a creation without a type": {post, allRoles, "", asJSON(t, bomb)},
-		"a type with a charset":     {post, allRoles, "Application/JSON; charset=utf-8", asJSON(t, bomb)},
-		"a dry run":                 {post, allRoles + "?dryRun=All", "application/json", asJSON(t, bomb)},
-		"a role in a namespace":     {post, rbacPath + "/namespaces/n/roles", "application/json", asJSON(t, bomb)},
-		"a path that ends in /":     {post, allRoles + "/", "application/json", asJSON(t, bomb)},
-		"an update":                 {put, aRole, "application/json", asJSON(t, bomb)},
-		"an update in a namespace":  {put, rbacPath + "/namespaces/n/roles/r", "application/json", asJSON(t, bomb)},
-		"YAML":                      {post, allRoles, "application/yaml", asYAML(t, bomb)},
-		"an update in YAML":         {put, aRole, "application/yaml; x=y", asYAML(t, bomb)},
-		"JSON that is said YAML":    {post, allRoles, "application/yaml", asJSON(t, bomb)},
-		"Protobuf":                  {post, allRoles, inProto, asProtobuf(t, bomb)},
-		"an update in Protobuf":     {put, aRole, inProto, asProtobuf(t, bomb)},
-		"a merge patch":             {patch, aRole, merge, "{" + rules + "}"},
-		"a patch with a charset":    {patch, aRole, merge + ";charset=utf-8", "{" + rules + "}"},
-		"a strategic patch":         {patch, aRole, strategic, "{" + rules + "}"},
-		"a strategic replacement":   {patch, aRole, strategic, `{"$patch":"replace",` + rules + "}"},
-		"an apply":                  {patch, aRole + "?fieldManager=m", applied, asJSON(t, bomb)},
-		"an apply in YAML":          {patch, aRole + "?fieldManager=m&force=true", applied, asYAML(t, bomb)},
-		"keys in escapes":           {post, allRoles, "", strings.Replace(asJSON(t, bomb), "verbs", `v\u0065rbs`, 1)},
-		"keys in upper case":        {post, allRoles, "", strings.Replace(asJSON(t, bomb), "verbs", `Verbs`, 1)},
-		"the same field twice":      {patch, aRole, merge, `{"rules":[{"verbs":["a"]}],` + rules + "}"},
-		"the same field, smaller":   {patch, aRole, merge, "{" + rules + `,"rules":[]}`},
-		"a list twice":              {post, allRoles, "", `{"rules":[{"verbs":["a"],"verbs":["b"]}]}`},
-		"a field in both cases":     {post, allRoles, "", `{"rules":[],"Rules":[]}`},
-		"many rules":                {post, allRoles, "", many},
-		"many empty rules":          {post, allRoles, "", `{"rules":[` + strings.Repeat("{},", 1<<15) + "{}]}"},
-		"many URLs":                 {post, allRoles, "", urls},
-		"many names":                {post, allRoles, "", names},
-		"a JSON patch that adds":    {patch, aRole, jsonPatch, `[{"op":"add","path":"/rules/-","value":{"verbs":["a"]}}]`},
-		"a JSON patch of a list":    {patch, aRole, jsonPatch, `[{"op":"add","path":"/rules/0/verbs/-","value":"a"}]`},
-		"a JSON patch of all":       {patch, aRole, jsonPatch, `[{"op":"test","path":"/kind"},{"op":"replace","path":"","value":{}}]`},
-		"a JSON patch by a prefix":  {patch, aRole, jsonPatch, `[{"op":"add","path":"x/rules/-","value":{}}]`},
-		"a JSON patch in escapes":   {patch, aRole, jsonPatch, `[{"op":"add","p\u0061th":"/rul\u0065s/-","value":{}}]`},
-		"a JSON patch that copies":  {patch, aRole, jsonPatch, `[{"op":"copy","from":"/rules/0","path":"/metadata/annotations"}]`},
-		"a JSON patch, twice":       {patch, aRole, jsonPatch, `[{"op":"add","path":"/metadata/labels","path":"/rules","value":{}}]`},
+		"a creation":                 {post, allRoles, "application/json", asJSON(t, bomb)},
+		"a creation without a type":  {post, allRoles, "", asJSON(t, bomb)},
+		"a type with a charset":      {post, allRoles, "Application/JSON; charset=utf-8", asJSON(t, bomb)},
+		"a dry run":                  {post, allRoles + "?dryRun=All", "application/json", asJSON(t, bomb)},
+		"a role in a namespace":      {post, rbacPath + "/namespaces/n/roles", "application/json", asJSON(t, bomb)},
+		"a path that ends in /":      {post, allRoles + "/", "application/json", asJSON(t, bomb)},
+		"an update":                  {put, aRole, "application/json", asJSON(t, bomb)},
+		"an update in a namespace":   {put, rbacPath + "/namespaces/n/roles/r", "application/json", asJSON(t, bomb)},
+		"YAML":                       {post, allRoles, "application/yaml", asYAML(t, bomb)},
+		"an update in YAML":          {put, aRole, "application/yaml; x=y", asYAML(t, bomb)},
+		"JSON that is said YAML":     {post, allRoles, "application/yaml", asJSON(t, bomb)},
+		"Protobuf":                   {post, allRoles, inProto, asProtobuf(t, bomb)},
+		"an update in Protobuf":      {put, aRole, inProto, asProtobuf(t, bomb)},
+		"a merge patch":              {patch, aRole, merge, "{" + rules + "}"},
+		"a patch with a charset":     {patch, aRole, merge + ";charset=utf-8", "{" + rules + "}"},
+		"a strategic patch":          {patch, aRole, strategic, "{" + rules + "}"},
+		"a strategic replacement":    {patch, aRole, strategic, `{"$patch":"replace",` + rules + "}"},
+		"an apply":                   {patch, aRole + "?fieldManager=m", applied, asJSON(t, bomb)},
+		"an apply in YAML":           {patch, aRole + "?fieldManager=m&force=true", applied, asYAML(t, bomb)},
+		"keys in escapes":            {post, allRoles, "", strings.Replace(asJSON(t, bomb), "verbs", `v\u0065rbs`, 1)},
+		"keys in upper case":         {post, allRoles, "", strings.Replace(asJSON(t, bomb), "verbs", `Verbs`, 1)},
+		"the same field twice":       {patch, aRole, merge, `{"rules":[{"verbs":["a"]}],` + rules + "}"},
+		"the same field, smaller":    {patch, aRole, merge, "{" + rules + `,"rules":[]}`},
+		"a list twice":               {post, allRoles, "", `{"rules":[{"verbs":["a"],"verbs":["b"]}]}`},
+		"a field in both cases":      {post, allRoles, "", `{"rules":[],"Rules":[]}`},
+		"many rules":                 {post, allRoles, "", many},
+		"many empty rules":           {post, allRoles, "", `{"rules":[` + strings.Repeat("{},", 1<<15) + "{}]}"},
+		"many URLs":                  {post, allRoles, "", urls},
+		"many names":                 {post, allRoles, "", names},
+		"a JSON patch that adds":     {patch, aRole, jsonPatch, `[{"op":"add","path":"/rules/-","value":{"verbs":["a"]}}]`},
+		"a JSON patch of all rules":  {patch, aRole, jsonPatch, `[{"op":"replace","path":"/rules","value":` + rulesOf(t, 240) + `}]`},
+		"a JSON patch of all, twice": {patch, aRole, jsonPatch, `[{"op":"add","value":[],"path":"/rules"},{"value":` + rulesOf(t, 240) + `,"op":"add","path":"/rules"}]`},
+		"a JSON patch that moves":    {patch, aRole, jsonPatch, `[{"op":"move","from":"/metadata/annotations/a","path":"/rules"}]`},
+		"a JSON patch of a list":     {patch, aRole, jsonPatch, `[{"op":"add","path":"/rules/0/verbs/-","value":"a"}]`},
+		"a JSON patch of all":        {patch, aRole, jsonPatch, `[{"op":"test","path":"/kind"},{"op":"replace","path":"","value":{}}]`},
+		"a JSON patch by a prefix":   {patch, aRole, jsonPatch, `[{"op":"add","path":"x/rules/-","value":{}}]`},
+		"a JSON patch in escapes":    {patch, aRole, jsonPatch, `[{"op":"add","p\u0061th":"/rul\u0065s/-","value":{}}]`},
+		"a JSON patch that copies":   {patch, aRole, jsonPatch, `[{"op":"copy","from":"/rules/0","path":"/metadata/annotations"}]`},
+		"a JSON patch, twice":        {patch, aRole, jsonPatch, `[{"op":"add","path":"/metadata/labels","path":"/rules","value":{}}]`},
 	} {
 		for _, chunked := range []bool{false, true} {
 			k := &reading{}
@@ -231,6 +234,7 @@ func TestRole_ofAnOrdinarySizePasses(t *testing.T) {
 		"32 of each in Protobuf":     {put, aRole, inProto, asProtobuf(t, roleOf(32, 32, 32))},
 		"no rules":                   {post, allRoles, "", `{"rules":null,"metadata":{"name":"r"}}`},
 		"labels":                     {patch, aRole, merge, `{"metadata":{"labels":{"rules":"a"}}}`},
+		"all rules by a JSON patch":  {patch, aRole, jsonPatch, `[{"op":"replace","path":"/rules","value":` + rulesOf(t, 20) + `}]`},
 		"labels by a JSON patch":     {patch, aRole, jsonPatch, `[{"op":"add","path":"/metadata/rules","value":{"path":"/rules"}}]`},
 		"a removal":                  {http.MethodDelete, aRole, "application/json", `{"propagationPolicy":"Foreground"}`},
 		"a binding":                  {post, rbacPath + "/clusterrolebindings", "", `{"roleRef":{"name":"r"}}`},
@@ -289,4 +293,11 @@ func TestYAML_thatRepeatsATextIsRefused(t *testing.T) {
 	k := &reading{}
 	w := newHub(t, kcpURL, k).do(withBody(post, objects, "application/json", bomb, false))
 	require.Equal(t, http.StatusOK, w.Code, "kcp does not read JSON as YAML")
+}
+
+// rulesOf is a list of one rule with lists of n texts.
+func rulesOf(t *testing.T, n int) string {
+	raw, err := json.Marshal(roleOf(n, n, n).Rules)
+	require.NoError(t, err)
+	return string(raw)
 }

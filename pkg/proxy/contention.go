@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -56,12 +57,15 @@ func compares(method string, info *request.RequestInfo) bool {
 	return info.APIGroup == rbacv1.GroupName && writes(method) && method != http.MethodDelete
 }
 
+// longestComparison is longer than kcp takes to end a request by itself.
+const longestComparison = 70 * time.Second
+
 // lasting returns the context of a request to kcp, which does not end with the client where kcp would go on.
-func lasting(r *http.Request, info *request.RequestInfo) context.Context {
+func lasting(r *http.Request, info *request.RequestInfo) (context.Context, context.CancelFunc) {
 	if compares(r.Method, info) {
-		return context.WithoutCancel(r.Context())
+		return context.WithTimeout(context.WithoutCancel(r.Context()), longestComparison)
 	}
-	return r.Context()
+	return context.WithCancel(r.Context())
 }
 
 // comparison waits for the turn of a write of a role or a binding.

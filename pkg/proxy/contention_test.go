@@ -106,6 +106,7 @@ func TestLoad_bodiesThatExpandCountForWhatKcpMakesOfThem(t *testing.T) {
 		{"large objects in YAML", "/api/v1/namespaces/n/configmaps", "application/yaml", 1 << 20, 1},
 		{"small objects in YAML", "/api/v1/namespaces/n/configmaps", "application/yaml", 20 << 10, 4},
 		{"large objects", "/api/v1/namespaces/n/configmaps", "", 1 << 20, 4},
+		{"large roles", strings.TrimPrefix(bindingsPath, "/clusters/aaaa"), "", 1 << 20, 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -124,6 +125,39 @@ func TestLoad_bodiesThatExpandCountForWhatKcpMakesOfThem(t *testing.T) {
 				close(l.kcp.released)
 				l.running.Wait()
 				require.Equal(t, 4, l.answered(http.StatusOK))
+			})
+		})
+	}
+}
+
+// The attack: tables of large objects, in which each column of a definition of the tenant is a copy of the object.
+func TestLoad_tablesCountForTheirColumns(t *testing.T) {
+	t.Parallel()
+	const (
+		widgets = "/clusters/aaaa/apis/example.org/v1/namespaces/n/widgets/w"
+		table   = "application/json;as=Table;v=v1;g=meta.k8s.io, application/json"
+	)
+	for _, tc := range []struct {
+		name, target, accept string
+		flying               int
+	}{
+		{"tables", widgets, table, 1},
+		{"tables in upper case", widgets, strings.ToUpper(table), 1},
+		{"objects", widgets, "application/json", 4},
+		{"tables with the columns of kcp", "/clusters/aaaa/api/v1/namespaces/n/configmaps/c", table, 4},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := newLoaded(t, 1, proxy.LoadLimits{Bytes: 512 * mebibyte, Parallel: 1})
+				for range 4 {
+					r := request(http.MethodGet, tc.target, "alice", "Accept", tc.accept)
+					l.running.Go(func() { l.do(r) })
+				}
+				synctest.Wait()
+				require.Equal(t, tc.flying, l.kcp.has("aaaa"))
+				close(l.kcp.released)
+				l.running.Wait()
 			})
 		})
 	}

@@ -138,7 +138,7 @@ func sizeOfBody(r *http.Request) int64 {
 // weigh returns what an update does to the store, and what it adds if it is Growth. refusal is the answer of kcp to an update that it would
 // refuse: it could carry out a repetition, so it must not get one.
 func (p *Proxy) weigh(r *http.Request, e *exchange) (write storage.Write, growth Growth, refusal *http.Response, err error) {
-	body, err := e.read(r)
+	body, err := e.read(r, maxBody)
 	if err != nil {
 		return 0, growth, nil, err
 	}

@@ -27,6 +27,8 @@ const (
 	// expansion is what each byte of a body in YAML counts for, and each of a definition: a MiB of YAML takes the parser a
 	// hundred, and a MiB of empty schemas takes kcp five hundred.
 	expansion = 64
+	// held is what each byte of a role or a binding counts for: the hub has the body, and kcp has it decoded.
+	held = 4
 	// openAPI is the path of the OpenAPI documents, and boundSchemas what they count for with each
 	// APIBinding: its schemas are stored elsewhere.
 	openAPI      = "/openapi"
@@ -230,15 +232,22 @@ func limitReading(w http.ResponseWriter, limit time.Duration) (end func()) {
 // weigh returns for how many requests a request counts, and for how many bytes.
 func (l *load) weigh(w tenancy.Workspace, r *http.Request, info *request.RequestInfo) (requests, bytes int64) {
 	requests, bytes = 1, leastBytes+sizeOfBody(r)
-	if expands(r, info) {
+	switch {
+	case expands(r, info):
 		bytes = leastBytes + expansion*sizeOfBody(r)
+	case compares(r.Method, info):
+		bytes = leastBytes + held*sizeOfBody(r)
 	}
 	lists := info.Verb == "list" || info.Verb == "deletecollection" || info.Verb == "watch"
-	if !lists && !describes(info) || l.limits.Stored == nil {
+	table := tabular(r, info)
+	if !lists && !describes(info) && !table || l.limits.Stored == nil {
 		return requests, bytes
 	}
 	objects, stored, known := l.limits.Stored(w)
-	if !lists {
+	switch {
+	case table && !lists:
+		return requests, bytes + tenancy.MaxColumns*min(stored, largestObject)
+	case !lists:
 		if known && l.limits.Served != nil {
 			definitions, bindings := l.limits.Served(w)
 			bytes += min(definitions*largestObject, stored) + bindings*boundSchemas
@@ -259,7 +268,17 @@ func (l *load) weigh(w tenancy.Workspace, r *http.Request, info *request.Request
 	case limit < stored/largestObject:
 		stored = limit * largestObject
 	}
+	if table {
+		stored *= tenancy.MaxColumns
+	}
 	return requests, bytes + stored
+}
+
+// tabular reports whether kcp answers a request with a table whose columns a tenant may have defined: each can be a copy
+// of an object.
+func tabular(r *http.Request, info *request.RequestInfo) bool {
+	return info.Verb != "deletecollection" && strings.Contains(info.APIGroup, ".") && r.Method == http.MethodGet &&
+		strings.Contains(strings.ToLower(strings.Join(r.Header["Accept"], ",")), "as=table")
 }
 
 // expands reports whether kcp makes much more of the body of a request than its size.

@@ -196,7 +196,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 	tracing.Place(r.Context(), entry.Workspace.OrgUUID, entry.Workspace.UUID, entry.Workspace.ClusterID)
 	opened := entry
 	opened.Sudo = sudo != nil
-	ctx, cancel := context.WithCancel(lasting(r, info))
+	ctx, cancel := lasting(r, info)
 	e := &exchange{
 		// kcp gets the ID that was gated: a path may come to name another cluster.
 		path:      strings.TrimSuffix(p.config.Upstream.Path, "/") + prefix + entry.Workspace.ClusterID + info.Path,
@@ -245,7 +245,8 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer func() { e.leave() }()
 	if err := p.admitContent(r, e, info); err != nil {
-		return err
+		// The body ends early, too, where the right to send it has ended.
+		return cmp.Or(s.refusal(w, r), err)
 	}
 	if answered, err := p.admitSize(w, r.WithContext(ctx), e, info); answered || err != nil {
 		return err

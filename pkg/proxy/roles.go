@@ -38,48 +38,109 @@ func inJSON(body []byte) (permitted actions, err error) {
 		if !strings.EqualFold(key, "rules") {
 			return "", d.skip()
 		}
-		return "rules", d.elements(func(element json.Token) error {
-			var rule tenancy.RuleLengths
-			if element == json.Delim('{') {
-				if rule, err = d.rule(); err != nil {
-					return err
-				}
-			}
-			return permitted.add(rule)
-		})
+		return "rules", permitted.addFrom(d)
 	})
 	return permitted, err
 }
 
-// checkJSONPatch refuses a JSON patch of rules: what many small ones add to a role cannot be seen in any of them. Decoders
-// of JSON patches ignore what precedes the first slash.
+// addFrom adds those of the list of rules that comes next.
+func (n *actions) addFrom(d *jsonReader) error {
+	return d.elements(func(element json.Token) error {
+		var rule tenancy.RuleLengths
+		if element == json.Delim('{') {
+			var err error
+			if rule, err = d.rule(); err != nil {
+				return err
+			}
+		}
+		return n.add(rule)
+	})
+}
+
+// addAll adds those of a list of rules.
+func (n *actions) addAll(list []byte) error {
+	return n.addFrom(&jsonReader{json.NewDecoder(bytes.NewReader(list))})
+}
+
+// checkJSONPatch refuses a JSON patch of single rules: what many small ones add to a role cannot be seen in any of them. One
+// that sets all rules, as that of Terraform for a Role, is counted. Decoders of JSON patches ignore what precedes the first
+// slash.
 func checkJSONPatch(body []byte) error {
 	d := &jsonReader{json.NewDecoder(bytes.NewReader(body))}
+	var permitted actions
 	touches := false
 	err := d.elements(func(element json.Token) error {
 		if element != json.Delim('{') {
 			return unreadableRole()
 		}
-		return d.members(func(key string) (string, error) {
-			if !strings.EqualFold(key, "path") && !strings.EqualFold(key, "from") {
-				return "", d.skip()
+		change, err := d.change()
+		if err != nil {
+			return err
+		}
+		touches = touches || change.touches && !change.setsAll()
+		for _, value := range change.values {
+			if err := permitted.addAll(value); err != nil {
+				return err
 			}
-			value, err := d.next()
-			if _, nested := value.(json.Delim); nested || err != nil {
-				return "", unreadableRole()
-			}
-			path, _ := value.(string)
-			_, below, found := strings.Cut(path, "/")
-			first, _, _ := strings.Cut(below, "/")
-			touches = touches || !found || first == "rules"
-			return key, nil
-		})
+		}
+		return nil
 	})
 	if err == nil && touches {
-		return errs.UnprocessableField("rules",
-			"a JSON patch of the rules is not accepted; send all rules in a merge patch (kubectl patch --type=merge)")
+		return errs.UnprocessableField("rules", "a JSON patch of single rules is not accepted, because the hub counts what all rules "+
+			"of a role permit; send all rules in a merge patch (kubectl patch --type=merge), or as the value of /rules")
 	}
 	return err
+}
+
+// patchChange is what a JSON patch does in one place.
+type patchChange struct {
+	// ops and paths are what the change does and where. They are more than one if a key occurs twice.
+	ops, paths []string
+	// touches is true if the change reads or writes rules, or all of the role.
+	touches bool
+	// values are the lists that it writes.
+	values []json.RawMessage
+}
+
+// setsAll reports whether the change replaces all rules by its value.
+func (c patchChange) setsAll() bool {
+	return len(c.ops) == 1 && (c.ops[0] == "add" || c.ops[0] == "replace") && len(c.paths) == 1 && c.paths[0] == "/rules"
+}
+
+// change reads a change that has begun.
+func (d *jsonReader) change() (c patchChange, err error) {
+	err = d.members(func(key string) (string, error) {
+		name := strings.ToLower(key)
+		switch name {
+		case "value":
+			var value json.RawMessage
+			if d.Decode(&value) != nil {
+				return "", unreadableRole()
+			}
+			if bytes.HasPrefix(value, []byte("[")) {
+				c.values = append(c.values, value)
+			}
+			return name, nil
+		case "op", "path", "from":
+		default:
+			return "", d.skip()
+		}
+		token, err := d.next()
+		if _, nested := token.(json.Delim); nested || err != nil {
+			return "", unreadableRole()
+		}
+		text, _ := token.(string)
+		if name == "op" {
+			c.ops = append(c.ops, text)
+			return name, nil
+		}
+		c.paths = append(c.paths, text)
+		_, below, found := strings.Cut(text, "/")
+		first, _, _ := strings.Cut(below, "/")
+		c.touches = c.touches || !found || first == "rules"
+		return name, nil
+	})
+	return c, err
 }
 
 // jsonReader reads a JSON text in pieces.
