@@ -50,17 +50,17 @@ var actions = table{
 	"expire workspace":                          {{ends: DeleteWorkspace}},
 	"POST " + inWorkspace + "/undelete":         {{gives: "undeletion of a workspace"}},
 	"POST " + inOrg + "/members":                {{gives: "member"}},
-	"PATCH " + inOrg + "/members/{user}":        {{ends: LimitMember}, {gives: "change of a member"}},
+	"PATCH " + inOrg + "/members/{user}":        {{ends: LimitMember, when: lessens}, {gives: "change of a member"}},
 	"DELETE " + inOrg + "/members/{user}":       {{ends: RemoveMember}},
 	"DELETE " + inOrg + "/memberships/me":       {{ends: RemoveMember}},
 	"POST " + inWorkspace + "/members":          {{gives: "member"}},
-	"PATCH " + inWorkspace + "/members/{user}":  {{ends: LimitMember}, {gives: "change of a member"}},
+	"PATCH " + inWorkspace + "/members/{user}":  {{ends: LimitMember, when: lessens}, {gives: "change of a member"}},
 	"DELETE " + inWorkspace + "/members/{user}": {{ends: RemoveMember}},
 	"DELETE " + inWorkspace + "/memberships/me": {{ends: RemoveMember}},
 	// Controllers carry out what requests have decided: what is given is listed once, by the request.
 	"add member":    {{}},
-	"change member": {{ends: LimitMember}},
-	"demote member": {{ends: LimitMember}},
+	"change member": {{ends: LimitMember, when: lessens}},
+	"demote member": {{ends: LimitMember, when: lessens}},
 	"remove member": {{ends: RemoveMember}},
 	"expire":        {{ends: RemoveMember, when: endsAll}, {ends: LimitMember, when: endsPart}},
 	"promote":       {{gives: "promotion of a member"}},
@@ -156,6 +156,13 @@ func narrows(e audit.Event) bool {
 	f := factsOf(e)
 	return f.DefaultAccess == string(v1alpha1.DefaultAccessNone) ||
 		f.WorkspaceCreation == string(v1alpha1.WhoAdmin) || f.CatalogEntryCreation == string(v1alpha1.WhoAdmin)
+}
+
+// lessens tells whether a change of a member can take something from what a backup has. One that only gives cannot.
+func lessens(e audit.Event) bool {
+	f := factsOf(e)
+	return belowRole(f.Role, string(v1alpha1.RoleAdmin)) || f.Sudo != nil && !*f.Sudo || f.Manager != nil && !*f.Manager ||
+		f.Roles != nil || f.Sources != nil || ends(e)
 }
 
 func ends(e audit.Event) bool {

@@ -13,9 +13,9 @@ import (
 
 // Plan is what a restored hub does before it serves.
 type Plan struct {
-	// Steps end what ended after the backup.
+	// Steps end what ended after the backup. One can stand for many events about the same thing.
 	Steps []Step `json:"steps"`
-	// Lost is what was given after the backup.
+	// Lost is what was given after the backup. One can stand for many events about the same thing, too.
 	Lost []Loss `json:"lost"`
 	// Ends say until when the past is known.
 	Ends []End `json:"ends"`
@@ -34,6 +34,8 @@ type Loss struct {
 	Object    string    `json:"object,omitempty"`
 	// Facts are what was given.
 	Facts *audit.Facts `json:"facts,omitempty"`
+	// Events is the number of events that it stands for, of which it is the last; 0 is for one.
+	Events int `json:"events,omitempty"`
 }
 
 // UnknownError names the parts of the past that cannot be known.
@@ -60,7 +62,7 @@ func Read(o Order) (Plan, error) {
 // PlanOf returns the Plan of a History.
 func PlanOf(h History) Plan {
 	p := Plan{Ends: h.Ends, Unknown: slices.Clone(h.Unknown)}
-	persons := personsOf(h.Events)
+	persons, ended, given := personsOf(h.Events), fold{}, losses{}
 	for _, e := range h.Events {
 		meanings, ok := of(e.Action)
 		if !ok {
@@ -72,9 +74,21 @@ func PlanOf(h History) Plan {
 			p.Unknown = append(p.Unknown, fmt.Sprintf(text, e.Replica, e.Seq, cut))
 		}
 		for _, a := range meanings {
-			p.take(e, a, persons)
+			if a.when != nil && !a.when(e) {
+				continue
+			}
+			if a.ends != "" {
+				ended.add(stepOf(e, a, persons))
+			}
+			if a.gives != "" && e.Stage == audit.StageOutcome && e.Code < http.StatusBadRequest {
+				given.add(Loss{
+					What: a.gives, Source: e.ID, At: e.Time, By: cmp.Or(e.Actor.User, e.Actor.Bot), Org: e.Org, Workspace: e.Workspace,
+					Object: objectOf(e, a), Facts: e.Facts,
+				})
+			}
 		}
 	}
+	p.Steps, p.Lost = ended.steps(), given.all()
 	slices.SortStableFunc(p.Steps, func(a, b Step) int { return cmp.Compare(rank(a), rank(b)) })
 	return p
 }
@@ -115,31 +129,24 @@ func personsOf(events []audit.Event) map[string]string {
 	return persons
 }
 
-// take adds what an action means to the Plan. persons are those of Sessions.
-func (p *Plan) take(e audit.Event, a action, persons map[string]string) {
-	if a.when != nil && !a.when(e) {
-		return
-	}
-	object := e.Object
+func objectOf(e audit.Event, a action) string {
 	if a.object != nil {
-		object = a.object(e)
+		return a.object(e)
 	}
-	if a.ends != "" {
-		s := Step{
-			Kind: a.ends, Source: e.ID, At: e.Time, Unanswered: e.Stage == audit.StageIntent, By: e.Actor.User,
-			Org: e.Org, Workspace: e.Workspace, Object: object, Facts: factsOf(e), State: a.state,
-		}
-		if a.ends == BindInvitation {
-			s.Facts.Issuer = e.Actor.Issuer
-		}
-		if a.ends == EndSession {
-			s.Person = persons[object]
-		}
-		p.Steps = append(p.Steps, s)
+	return e.Object
+}
+
+// stepOf returns the Step that ends what an event ended. persons are those of Sessions.
+func stepOf(e audit.Event, a action, persons map[string]string) Step {
+	s := Step{
+		Kind: a.ends, Source: e.ID, At: e.Time, Unanswered: e.Stage == audit.StageIntent, By: e.Actor.User,
+		Org: e.Org, Workspace: e.Workspace, Object: objectOf(e, a), Facts: factsOf(e), State: a.state,
 	}
-	if a.gives != "" && e.Stage == audit.StageOutcome && e.Code < http.StatusBadRequest {
-		p.Lost = append(p.Lost, Loss{
-			What: a.gives, Source: e.ID, At: e.Time, By: cmp.Or(e.Actor.User, e.Actor.Bot), Org: e.Org, Workspace: e.Workspace, Object: object, Facts: e.Facts,
-		})
+	switch s.Kind {
+	case BindInvitation:
+		s.Facts.Issuer = e.Actor.Issuer
+	case EndSession:
+		s.Person = persons[s.Object]
 	}
+	return s
 }

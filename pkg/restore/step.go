@@ -78,6 +78,8 @@ type Step struct {
 	Person string `json:"person,omitempty"`
 	// State is that of an Invitation after an AnswerInvitation.
 	State v1alpha1.InvitationState `json:"state,omitempty"`
+	// Events is the number of events about the same thing that the Step stands for; 0 is for one.
+	Events int `json:"events,omitempty"`
 	// maker is the UUID of the Organization that has yet to make the Invitation when a replay begins.
 	maker string
 }
@@ -109,15 +111,18 @@ func (s Step) MemberEdit(before v1alpha1.MembershipChange, at metav1.MicroTime) 
 	if f.Manager != nil && !*f.Manager && before.Manager {
 		e.Manager = f.Manager
 	}
-	// A lower role takes sudo and further roles, as far as the event does not say that they stay.
+	// A lower role takes sudo and further roles, as far as the event does not say that they stay. Without a role there are none.
 	lowered := role != before.Role
 	if f.Sudo != nil || lowered {
-		if sudo := before.Sudo && f.Sudo != nil && *f.Sudo; sudo != before.Sudo || lowered && sudo {
+		if sudo := before.Sudo && f.Sudo != nil && *f.Sudo && role != ""; sudo != before.Sudo || lowered && sudo {
 			e.Sudo = &sudo
 		}
 	}
 	if f.Roles != nil || lowered {
 		roles := kept(before.Roles, f.Roles)
+		if role == "" {
+			roles = nil
+		}
 		if len(roles) != len(before.Roles) || lowered && len(roles) > 0 {
 			e.Roles = &roles
 		}
