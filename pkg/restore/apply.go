@@ -8,7 +8,6 @@ import (
 
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	"go.uber.org/zap"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 
@@ -77,7 +76,11 @@ type Applier struct {
 var errNotYet = errors.New("the controllers have not carried it out yet")
 
 // impossible is why a Step cannot be carried out.
-type impossible struct{ reason string }
+type impossible struct {
+	reason string
+	// org is true if it is because the backup does not have the Organization of the Step.
+	org bool
+}
 
 func (e impossible) Error() string { return e.reason }
 
@@ -93,29 +96,7 @@ func (a *Applier) Run(ctx context.Context, p Plan, r Report) (Report, error) {
 		return r, err
 	}
 	err := wait.PollUntilContextCancel(ctx, a.Interval, true, func(ctx context.Context) (bool, error) {
-		// Deletions begin when all else is done: nothing is written in what is deactivated.
-		kept, early := left[:0:0], false
-		var why error
-		for _, s := range left {
-			if early && s.Kind.last() {
-				kept = append(kept, s)
-				continue
-			}
-			err := a.step(ctx, s)
-			var never impossible
-			switch {
-			case err == nil:
-				r.Done = append(r.Done, s)
-				tried.moved(a.Clock.Now())
-			case errors.As(err, &never):
-				warn(ctx, "what ended after the backup cannot be ended again", s, never.reason)
-				r.Impossible = append(r.Impossible, Impossible{Step: s, Reason: never.reason})
-			case tried.over(s, err, a.Clock.Now()):
-				r.Impossible = append(r.Impossible, GiveUp(ctx, s, err, a.Patience))
-			default:
-				kept, why, early = append(kept, s), err, true
-			}
-		}
+		kept, why := a.begin().run(ctx, left, &r, tried)
 		changed := len(kept) < len(left)
 		left = kept
 		if a.Waiting(len(left), why); changed {
@@ -129,40 +110,6 @@ func (a *Applier) Run(ctx context.Context, p Plan, r Report) (Report, error) {
 		return r, err
 	}
 	return r, a.awaitForgotten(ctx)
-}
-
-func warn(ctx context.Context, message string, s Step, reason string) {
-	log.From(ctx).Warn(message, zap.String("step", string(s.Kind)), zap.String("org", s.Org), zap.String("workspace", s.Workspace),
-		zap.String("object", s.Object), zap.String("reason", reason))
-}
-
-// step carries out a Step. The error is errNotYet, impossible, or one that passes.
-func (a *Applier) step(ctx context.Context, s Step) error {
-	switch s.Kind {
-	case RemoveMember, LimitMember:
-		return a.member(ctx, s)
-	case DeleteBot, LimitBot, RevokeToken, RevokeTokens, RemoveTrust:
-		return a.bot(ctx, s)
-	case AnswerInvitation, BindInvitation:
-		return a.invitation(ctx, s)
-	case RejectPerson, SuspendPerson, DeletePerson:
-		return a.person(ctx, s)
-	case EndSession, EndSessions, AdvanceSession:
-		return a.session(ctx, s)
-	case UnmapGroup:
-		return a.mapping(ctx, s)
-	case DeleteOrg, LimitOrg:
-		return a.org(ctx, s)
-	case DeleteWorkspace, EndWorkspace:
-		return a.workspace(ctx, s)
-	case UseJobToken:
-		return a.jobToken(ctx, s)
-	case DeleteEntry:
-		return a.entry(ctx, s)
-	case DisableProvider, LimitProvider:
-		return a.provider(ctx, s)
-	}
-	return impossible{"this version of the hub does not know the step"}
 }
 
 // write makes a change between its intent and its outcome in the audit log.
@@ -181,40 +128,9 @@ func (a *Applier) write(s Step, change func() error) error {
 	return err
 }
 
-func notThere(what string) error { return impossible{"the backup does not have " + what} }
+func notThere(what string) error { return impossible{reason: "the backup does not have " + what} }
 
-// within calls do, which reads and writes in the workspace of a Step's Organization. One that is soft-deleted is
-// activated meanwhile: what ended in it must not come back when it is undeleted.
-func (a *Applier) within(ctx context.Context, s Step, do func(org tenancy.Org) error) error {
-	org, err := a.orgOf(ctx, s)
-	switch {
-	case err != nil:
-		return err
-	case !org.Deleted() && org.ClusterID == "":
-		return errNotYet
-	case !org.Deleted():
-		return do(org)
-	case !org.DeletionTimestamp.IsZero():
-		return impossible{"the organization is being removed for good"}
-	case org.ClusterID == "":
-		return notThere("the workspace of the organization")
-	}
-	return a.activated(ctx, org.ClusterID, func() bool {
-		org, ok := a.Views.Org(s.Org)
-		return ok && org.Deactivated()
-	}, func() error { return do(org) })
-}
-
-// activationTimeout is how long kcp may take to let the hub into what was activated.
-const activationTimeout = 5 * time.Second
-
-// activated calls do while a logical cluster is activated.
-func (a *Applier) activated(ctx context.Context, cluster string, deactivated func() bool, do func() error) error {
-	return a.Within(ctx, cluster, deactivated, func() (err error) {
-		_ = wait.PollUntilContextTimeout(ctx, a.Interval, activationTimeout, true, func(context.Context) (bool, error) {
-			err = do()
-			return !apierrors.IsForbidden(err), nil
-		})
-		return err
-	})
+func warn(ctx context.Context, message string, s Step, reason string) {
+	log.From(ctx).Warn(message, zap.String("step", string(s.Kind)), zap.String("org", s.Org), zap.String("workspace", s.Workspace),
+		zap.String("object", s.Object), zap.String("reason", reason))
 }

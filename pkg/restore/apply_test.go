@@ -410,6 +410,11 @@ func TestRun_leavesTheCreatorNoOrgToInherit(t *testing.T) {
 			m.Spec.Role = v1alpha1.RoleMember
 			w.Put(inOrg, m)
 		}, steps: []restore.Step{bob}},
+		"has an end, others follow": {given: func(w *world) {
+			m := w.member("alice")
+			m.Spec.ExpiresAt = &metav1.Time{Time: now.Add(time.Hour)}
+			w.Put(inOrg, m)
+		}, steps: []restore.Step{bob}},
 		"not yet admin in the backup": {given: func(w *world) { w.Remove(inOrg, w.member("alice")) }, steps: []restore.Step{alice}},
 		"not yet admin in the backup, and one whom it does not have": {given: func(w *world) {
 			w.Remove(inOrg, w.member("alice"))

@@ -10,12 +10,8 @@ import (
 
 // memberOfDeleted takes from a Membership of a soft-deleted Organization what a Step takes. Its controller carries out
 // nothing until the Organization is undeleted, and then everybody is back first: so the Membership itself is changed.
-func (a *Applier) memberOfDeleted(ctx context.Context, org tenancy.Org, s Step) error {
-	all, err := a.Store.ListMemberships(ctx, org.ClusterID)
-	if err != nil {
-		return err
-	}
-	current, err := a.Store.GetOrganization(ctx, org.UUID())
+func (p *pass) memberOfDeleted(ctx context.Context, org tenancy.Org, s Step) error {
+	at, err := p.listed(ctx, org)
 	if err != nil {
 		return err
 	}
@@ -24,10 +20,9 @@ func (a *Applier) memberOfDeleted(ctx context.Context, org tenancy.Org, s Step) 
 	}
 	// What was granted and not carried out must not come with the undeletion.
 	void := func(c v1alpha1.MembershipChange) bool { return means(c.User, c.Workspace) && !tenancy.Removes(c) }
-	now := tenancy.DecisionTime(a.Clock.Now())
+	now := tenancy.DecisionTime(p.Clock.Now())
 	var taken []func() error
-	for i := range all {
-		m := &all[i]
+	for _, m := range at.members[s.Object] {
 		if !means(m.Spec.UserRef.Name, tenancy.WorkspaceUUID(m)) {
 			continue
 		}
@@ -42,15 +37,15 @@ func (a *Applier) memberOfDeleted(ctx context.Context, org tenancy.Org, s Step) 
 			return err
 		}
 		for _, c := range changes {
-			taken = append(taken, func() error { return a.carryOut(ctx, org.ClusterID, m, c) })
+			taken = append(taken, func() error { return p.takeFrom(ctx, at, m, c) })
 		}
 	}
-	if len(taken) == 0 && !disowns(current, all, s) && !slices.ContainsFunc(current.Spec.MembershipChanges, void) {
+	if len(taken) == 0 && !disowns(at.now, at, s) && !slices.ContainsFunc(at.now.Spec.MembershipChanges, void) {
 		return nil
 	}
-	return a.write(s, func() error {
-		_, err := a.Store.ChangeOrganization(ctx, current, nil, func(_ context.Context, o *v1alpha1.Organization) error {
-			if disowns(o, all, s) {
+	return p.write(s, func() error {
+		err := p.change(ctx, at, func(_ context.Context, o *v1alpha1.Organization) error {
+			if disowns(o, at, s) {
 				delete(o.Annotations, v1alpha1.CreatedByAnnotation)
 			}
 			o.Spec.MembershipChanges = slices.DeleteFunc(o.Spec.MembershipChanges, void)
@@ -65,14 +60,22 @@ func (a *Applier) memberOfDeleted(ctx context.Context, org tenancy.Org, s Step) 
 	})
 }
 
-// carryOut makes a change of a Membership that takes something from it.
-func (a *Applier) carryOut(ctx context.Context, cluster string, m *v1alpha1.Membership, c v1alpha1.MembershipChange) error {
+// takeFrom carries out a change of a Membership that takes something from it.
+func (p *pass) takeFrom(ctx context.Context, at *place, m *v1alpha1.Membership, c v1alpha1.MembershipChange) error {
 	if tenancy.Removes(c) {
-		return a.Store.DeleteMembership(ctx, cluster, m)
+		err := p.Store.DeleteMembership(ctx, at.cluster, m)
+		if err == nil {
+			at.remove(m)
+		}
+		return err
 	}
-	_, err := a.Store.ChangeMembership(ctx, cluster, m, nil, func(_ context.Context, now *v1alpha1.Membership) error {
+	changed, err := p.Store.ChangeMembership(ctx, at.cluster, m, nil, func(_ context.Context, now *v1alpha1.Membership) error {
 		now.Spec = tenancy.ChangedMembership(now, c).Spec
 		return nil
 	})
+	if err == nil {
+		// What follows takes from what is left.
+		*m = *changed
+	}
 	return err
 }

@@ -7,6 +7,9 @@
 //   - A Step only takes away: what is restored keeps at most what the event left. A role becomes the lower of the two,
 //     further roles those that are in both, an end the earlier one. So neither the order of the events of several
 //     replicas matters nor their clocks, and a step that is done twice changes nothing the second time.
+//   - Everybody waits for all Steps, and tenants decide how many events there are. So few Steps take exactly what one for
+//     each event would take, in their order: a plan grows with what there is, and not with how often somebody changes it.
+//     What several Steps need of a place is read, activated, and found missing once in a pass over them.
 //   - The controllers that carry out what requests decide run meanwhile, because a Step has them do its work. What the
 //     backup has accepted they make, grants too: a Step waits for it, and ends it then. What they do not make, because its
 //     Organization or its creator is soft-deleted, a Step takes back.

@@ -17,16 +17,16 @@ import (
 )
 
 // mapping removes a mapping of a group of the identity provider.
-func (a *Applier) mapping(ctx context.Context, s Step) error {
-	org, err := a.orgOf(ctx, s)
+func (p *pass) mapping(ctx context.Context, s Step) error {
+	org, err := p.orgOf(ctx, s)
 	if err != nil {
 		return err
 	}
 	if _, ok := tenancy.MappingOf(org.Organization, s.Object); !ok {
 		return nil
 	}
-	return a.write(s, func() error {
-		_, err := a.Store.ChangeOrganization(ctx, org.Organization, nil, func(_ context.Context, o *v1alpha1.Organization) error {
+	return p.write(s, func() error {
+		_, err := p.Store.ChangeOrganization(ctx, org.Organization, nil, func(_ context.Context, o *v1alpha1.Organization) error {
 			tenancy.UnmapGroup(o, s.Object)
 			return nil
 		})

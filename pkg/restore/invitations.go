@@ -34,28 +34,40 @@ func (a *Applier) placed(steps []Step) []Step {
 
 // invitation has the Organization decide about an Invitation. Its controller carries that out before a request can
 // see the Invitation: what is decided counts.
-func (a *Applier) invitation(ctx context.Context, s Step) error {
-	if i, ok := a.Views.Invitation(s.Object); ok {
-		of, ok := a.Views.OrgOfInvitation(i)
-		if !ok {
-			return notThere("the organization")
-		}
-		s.Org = of.UUID()
-	}
-	if s.Org = cmp.Or(s.Org, s.maker); s.Org == "" {
+func (p *pass) invitation(ctx context.Context, s Step) error {
+	org, ok := p.orgOfInvitation(s)
+	switch {
+	case !ok:
+		return notThere("the organization")
+	case org == "":
 		return notThere("the invitation")
 	}
-	return a.within(ctx, s, func(org tenancy.Org) error { return a.answer(ctx, org, s) })
+	s.Org = org
+	return p.within(ctx, s, func(org tenancy.Org) error { return p.answer(ctx, org, s) })
 }
 
-func (a *Applier) answer(ctx context.Context, org tenancy.Org, s Step) error {
-	current, err := a.Store.GetOrganization(ctx, org.UUID())
+// orgOfInvitation returns the UUID of the Organization of a Step about an Invitation; empty if nothing says it. ok is false
+// if the Organization is gone.
+func (p *pass) orgOfInvitation(s Step) (uuid string, ok bool) {
+	i, held := p.Views.Invitation(s.Object)
+	if !held {
+		return cmp.Or(s.Org, s.maker), true
+	}
+	of, ok := p.Views.OrgOfInvitation(i)
+	if !ok {
+		return "", false
+	}
+	return of.UUID(), true
+}
+
+func (p *pass) answer(ctx context.Context, org tenancy.Org, s Step) error {
+	at, err := p.placeOf(ctx, org)
 	if err != nil {
 		return err
 	}
 	// What is made leaves the Organization afterwards, so this is read after that.
-	held, err := a.Store.GetInvitation(ctx, org.ClusterID, s.Object)
-	switch making := makes(current, s.Object); {
+	held, err := p.Store.GetInvitation(ctx, org.ClusterID, s.Object)
+	switch making := makes(at.read, s.Object); {
 	case err != nil:
 		return err
 	case making && !org.Deleted():
@@ -64,9 +76,9 @@ func (a *Applier) answer(ctx context.Context, org tenancy.Org, s Step) error {
 	case held == nil && !making:
 		return notThere("the invitation")
 	}
-	return a.write(s, func() error {
-		_, err := a.Store.ChangeOrganization(ctx, current, nil, func(ctx context.Context, o *v1alpha1.Organization) error {
-			held, err := a.Store.GetInvitation(ctx, org.ClusterID, s.Object)
+	return p.write(s, func() error {
+		err := p.change(ctx, at, func(ctx context.Context, o *v1alpha1.Organization) error {
+			held, err := p.Store.GetInvitation(ctx, org.ClusterID, s.Object)
 			if err != nil {
 				return err
 			}
@@ -77,7 +89,7 @@ func (a *Applier) answer(ctx context.Context, org tenancy.Org, s Step) error {
 				})
 				return nil
 			}
-			changes, err := tenancy.DecideAnswer(o, held, a.answerOf(s), a.RightsClock.Now())
+			changes, err := tenancy.DecideAnswer(o, held, p.answerOf(s), p.RightsClock.Now())
 			if changes != nil {
 				o.Spec.InvitationChanges = changes
 			}

@@ -2,42 +2,39 @@ package restore
 
 import (
 	"context"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
-	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 // member has the Organization decide what a Step takes from a Membership. The Step is done when its controller has
 // carried that out. That the Organization may be left without an admin is no reason to keep somebody who was removed.
-func (a *Applier) member(ctx context.Context, s Step) error {
-	return a.within(ctx, s, func(org tenancy.Org) error {
+func (p *pass) member(ctx context.Context, s Step) error {
+	return p.within(ctx, s, func(org tenancy.Org) error {
 		if org.Deleted() {
-			return a.memberOfDeleted(ctx, org, s)
+			return p.memberOfDeleted(ctx, org, s)
 		}
-		return a.memberOf(ctx, org, s)
+		return p.memberOf(ctx, org, s)
 	})
 }
 
-func (a *Applier) memberOf(ctx context.Context, org tenancy.Org, s Step) error {
-	all, err := a.Store.ListMemberships(ctx, org.ClusterID)
+func (p *pass) memberOf(ctx context.Context, org tenancy.Org, s Step) error {
+	at, err := p.listed(ctx, org)
 	if err != nil {
 		return err
 	}
 	if s.Facts.Cascade {
 		waits := false
-		for i := range all {
-			m := &all[i]
-			if m.Spec.UserRef.Name != s.Object || m.Spec.Scope != v1alpha1.ScopeWorkspace {
+		for _, m := range at.members[s.Object] {
+			if m.Spec.Scope != v1alpha1.ScopeWorkspace {
 				continue
 			}
 			waits = true
 			one := s
 			one.Workspace, one.Facts.Cascade = tenancy.WorkspaceUUID(m), false
-			if _, err := a.decide(ctx, org, one, m, all); err != nil {
+			if _, err := p.decide(ctx, at, one, m); err != nil {
 				return err
 			}
 		}
@@ -46,11 +43,7 @@ func (a *Applier) memberOf(ctx context.Context, org tenancy.Org, s Step) error {
 			return errNotYet
 		}
 	}
-	var held *v1alpha1.Membership
-	if i := slices.IndexFunc(all, func(m v1alpha1.Membership) bool { return m.Name == tenancy.MembershipName(s.Object, s.Workspace) }); i >= 0 {
-		held = &all[i]
-	}
-	done, err := a.decide(ctx, org, s, held, all)
+	done, err := p.decide(ctx, at, s, at.member(s.Object, s.Workspace))
 	if err == nil && !done {
 		err = errNotYet
 	}
@@ -58,22 +51,16 @@ func (a *Applier) memberOf(ctx context.Context, org tenancy.Org, s Step) error {
 }
 
 // decide has the Organization accept what a Step takes from a Membership, and reports whether there is nothing left to
-// take. all are the Memberships of the Organization.
-func (a *Applier) decide(ctx context.Context, org tenancy.Org, s Step, held *v1alpha1.Membership, all []v1alpha1.Membership) (done bool, err error) {
-	now := tenancy.DecisionTime(a.Clock.Now())
-	current, err := a.Store.GetOrganization(ctx, org.UUID())
-	if errs.Is(err, errs.NotFound) {
-		return false, notThere("the organization")
-	}
-	if err != nil {
-		return false, err
-	}
-	if _, pending, ok := editOf(current, held, s, now); !ok && !disowns(current, all, s) {
+// take. That is judged by the Organization as it was before the Memberships were read: what it had to carry out then may be
+// carried out since, and not be in the list.
+func (p *pass) decide(ctx context.Context, at *place, s Step, held *v1alpha1.Membership) (done bool, err error) {
+	now := tenancy.DecisionTime(p.Clock.Now())
+	if _, pending, ok := editOf(at.read, held, s, now); !ok && !disowns(at.now, at, s) {
 		return !pending, nil
 	}
-	return false, a.write(s, func() error {
-		_, err := a.Store.ChangeOrganization(ctx, current, nil, func(_ context.Context, o *v1alpha1.Organization) error {
-			if disowns(o, all, s) {
+	return false, p.write(s, func() error {
+		return p.change(ctx, at, func(_ context.Context, o *v1alpha1.Organization) error {
+			if disowns(o, at, s) {
 				delete(o.Annotations, v1alpha1.CreatedByAnnotation)
 			}
 			e, _, ok := editOf(o, held, s, now)
@@ -86,7 +73,6 @@ func (a *Applier) decide(ctx context.Context, org tenancy.Org, s Step, held *v1a
 			}
 			return err
 		})
-		return err
 	})
 }
 
@@ -94,7 +80,7 @@ func (a *Applier) decide(ctx context.Context, org tenancy.Org, s Step, held *v1a
 // Membership was made yet, and again where none is left, which requests prevent and a restore does not: others who are
 // admins may be lost. So the name stays only beside a Membership of the creator that is as good and does not end. It goes
 // before anything is removed, so nothing depends on the order in which several people are.
-func disowns(o *v1alpha1.Organization, all []v1alpha1.Membership, s Step) bool {
+func disowns(o *v1alpha1.Organization, at *place, s Step) bool {
 	creator := o.Annotations[v1alpha1.CreatedByAnnotation]
 	_, ends := endOf(s.Facts)
 	ends = ends || s.Kind == RemoveMember
@@ -104,17 +90,15 @@ func disowns(o *v1alpha1.Organization, all []v1alpha1.Membership, s Step) bool {
 	if s.Object == creator {
 		return ends || s.Facts.Role != "" && !v1alpha1.Role(s.Facts.Role).AtLeast(v1alpha1.RoleAdmin)
 	}
-	isThere, creatorStays := false, false
-	for _, m := range all {
-		if m.Spec.Scope != v1alpha1.ScopeOrg {
-			continue
-		}
-		isThere = isThere || m.Spec.UserRef.Name == s.Object
-		hand := tenancy.HandOf(&m)
-		creatorStays = creatorStays || m.Spec.UserRef.Name == creator && hand.Role != "" && hand.ExpiresAt == nil &&
-			(o.Spec.Personal || hand.Role.AtLeast(v1alpha1.RoleAdmin))
+	if !ends || at.member(s.Object, "") == nil {
+		return false
 	}
-	return ends && isThere && !creatorStays
+	m := at.member(creator, "")
+	if m == nil {
+		return true
+	}
+	hand := tenancy.HandOf(m)
+	return hand.Role == "" || hand.ExpiresAt != nil || !o.Spec.Personal && !hand.Role.AtLeast(v1alpha1.RoleAdmin)
 }
 
 // editOf returns the edit that a Step makes. ok is false if there is none to make: nothing is left to take, or what the

@@ -1,11 +1,11 @@
 package restore
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -13,18 +13,18 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-func (a *Applier) bot(ctx context.Context, s Step) error {
-	return a.within(ctx, s, func(org tenancy.Org) error { return a.botOf(ctx, org, s) })
+func (p *pass) bot(ctx context.Context, s Step) error {
+	return p.within(ctx, s, func(org tenancy.Org) error { return p.botOf(ctx, org, s) })
 }
 
-func (a *Applier) botOf(ctx context.Context, org tenancy.Org, s Step) error {
-	o, err := a.Store.GetOrganization(ctx, org.UUID())
+func (p *pass) botOf(ctx context.Context, org tenancy.Org, s Step) error {
+	at, err := p.placeOf(ctx, org)
 	if err != nil {
 		return err
 	}
-	if _, pending := tenancy.BotChangeOf(o, s.Object); pending && org.Deleted() {
+	if _, pending := tenancy.BotChangeOf(at.read, s.Object); pending && org.Deleted() {
 		// No controller carries it out. What a soft-deleted Organization has granted is taken back.
-		o, err = a.Store.ChangeOrganization(ctx, o, nil, func(_ context.Context, o *v1alpha1.Organization) error {
+		err := p.change(ctx, at, func(_ context.Context, o *v1alpha1.Organization) error {
 			o.Spec.BotChanges = slices.DeleteFunc(o.Spec.BotChanges, func(c v1alpha1.BotChange) bool { return c.Name == s.Object })
 			return nil
 		})
@@ -32,11 +32,11 @@ func (a *Applier) botOf(ctx context.Context, org tenancy.Org, s Step) error {
 			return err
 		}
 	}
-	if _, pending := tenancy.BotChangeOf(o, s.Object); pending {
+	if _, pending := tenancy.BotChangeOf(at.read, s.Object); pending {
 		// What was granted before the backup must not come after this, and neither must the bot itself.
 		return errNotYet
 	}
-	held, err := a.Store.GetBot(ctx, org.ClusterID, s.Object)
+	held, err := p.botNamed(ctx, at, s.Object)
 	switch {
 	case err != nil:
 		return err
@@ -45,15 +45,22 @@ func (a *Applier) botOf(ctx context.Context, org tenancy.Org, s Step) error {
 	case !held.DeletionTimestamp.IsZero():
 		// A bot that is being deleted gives nothing.
 		return nil
+	case s.Kind == DeleteBot:
+		delete(at.bots, s.Object)
+		return p.write(s, func() error { return p.Store.DeleteBot(ctx, held, nil) })
 	}
-	return a.write(s, func() error {
-		if s.Kind == DeleteBot {
-			return a.Store.DeleteBot(ctx, held, nil)
-		}
-		_, err := a.Store.ChangeBot(ctx, held, nil, func(_ context.Context, b *v1alpha1.Bot) error {
+	left := held.DeepCopy()
+	if takeFromBot(left, s); equality.Semantic.DeepEqual(left.Spec, held.Spec) {
+		return nil
+	}
+	return p.write(s, func() error {
+		changed, err := p.Store.ChangeBot(ctx, held, nil, func(_ context.Context, b *v1alpha1.Bot) error {
 			takeFromBot(b, s)
 			return nil
 		})
+		if err == nil {
+			at.bots[s.Object] = changed
+		}
 		return err
 	})
 }
@@ -65,7 +72,7 @@ func takeFromBot(b *v1alpha1.Bot, s Step) {
 			tenancy.SetBotRole(b, role)
 		}
 	case RevokeToken:
-		if tokens, ok := tenancy.WithoutToken(b, cmp.Or(s.Facts.Rotated, s.Facts.Token)); ok {
+		if tokens, ok := tenancy.WithoutToken(b, tokenOf(s)); ok {
 			b.Spec.Tokens = tokens
 		}
 	case RevokeTokens:
@@ -78,13 +85,13 @@ func takeFromBot(b *v1alpha1.Bot, s Step) {
 	}
 }
 
-func (a *Applier) jobToken(ctx context.Context, s Step) error {
+func (p *pass) jobToken(ctx context.Context, s Step) error {
 	until := *s.Facts.JobTokenExpiresAt
-	if a.Clock.Now().After(until) {
+	if p.Clock.Now().After(until) {
 		return nil
 	}
-	return a.write(s, func() error {
-		err := a.Store.UseSubjectToken(ctx, s.Facts.JobToken, until)
+	return p.write(s, func() error {
+		err := p.Store.UseSubjectToken(ctx, s.Facts.JobToken, until)
 		if errs.Is(err, errs.Conflict) {
 			return nil
 		}
@@ -92,16 +99,16 @@ func (a *Applier) jobToken(ctx context.Context, s Step) error {
 	})
 }
 
-func (a *Applier) person(ctx context.Context, s Step) error {
-	held, err := a.Store.GetUser(ctx, s.Object)
+func (p *pass) person(ctx context.Context, s Step) error {
+	held, err := p.Store.GetUser(ctx, s.Object)
 	if errs.Is(err, errs.NotFound) {
 		return notThere("the person")
 	}
 	if err != nil {
 		return err
 	}
-	return a.write(s, func() error {
-		_, err := a.Store.ChangeUser(ctx, held, nil, func(_ context.Context, u *v1alpha1.User) error {
+	return p.write(s, func() error {
+		_, err := p.Store.ChangeUser(ctx, held, nil, func(_ context.Context, u *v1alpha1.User) error {
 			switch {
 			case s.Kind == RejectPerson:
 				u.Spec.Registration = v1alpha1.RegistrationRejected
@@ -130,11 +137,11 @@ func mark(d tenancy.Deletable, at time.Time, requested **metav1.Time) error {
 	return err
 }
 
-func (a *Applier) session(ctx context.Context, s Step) error {
+func (p *pass) session(ctx context.Context, s Step) error {
 	if s.Kind == EndSessions {
-		return a.write(s, func() error { return a.signOut(ctx, s.Object, s) })
+		return p.write(s, func() error { return p.signOut(ctx, s.Object, s) })
 	}
-	held, err := a.Store.GetSession(ctx, s.Object)
+	held, err := p.Store.GetSession(ctx, s.Object)
 	missing := errs.Is(err, errs.NotFound)
 	person := s.Person
 	switch {
@@ -145,32 +152,32 @@ func (a *Applier) session(ctx context.Context, s Step) error {
 	case person == "" || s.Kind == AdvanceSession:
 		return notThere("the session")
 	}
-	return a.write(s, func() error {
+	return p.write(s, func() error {
 		if s.Kind == AdvanceSession {
-			return a.Sessions.Advance(ctx, s.Object, s.Facts.Generation)
+			return p.Sessions.Advance(ctx, s.Object, s.Facts.Generation)
 		}
-		return a.signOut(ctx, person, s)
+		return p.signOut(ctx, person, s)
 	})
 }
 
 // signOut ends all Sessions of a person, and refuses the ID tokens that were issued until a Step. The Session of the
 // backup does not know the tokens that it got later, and the backup may not have the Session: only the time at which
 // they were issued tells them.
-func (a *Applier) signOut(ctx context.Context, person string, s Step) error {
-	until := a.RightsClock.Now()
+func (p *pass) signOut(ctx context.Context, person string, s Step) error {
+	until := p.RightsClock.Now()
 	if !s.Unanswered && s.At.Before(until) {
 		until = s.At
 	}
-	return a.Sessions.EndAllUntil(ctx, person, until)
+	return p.Sessions.EndAllUntil(ctx, person, until)
 }
 
-func (a *Applier) org(ctx context.Context, s Step) error {
-	org, err := a.orgOf(ctx, s)
+func (p *pass) org(ctx context.Context, s Step) error {
+	org, err := p.orgOf(ctx, s)
 	if err != nil {
 		return err
 	}
-	return a.write(s, func() error {
-		_, err := a.Store.ChangeOrganization(ctx, org.Organization, nil, func(_ context.Context, o *v1alpha1.Organization) error {
+	return p.write(s, func() error {
+		_, err := p.Store.ChangeOrganization(ctx, org.Organization, nil, func(_ context.Context, o *v1alpha1.Organization) error {
 			if s.Kind == DeleteOrg {
 				at := tenancy.Deletable{Noun: "organization", Requested: o.Status.DeletionRequestedAt, Removing: !o.DeletionTimestamp.IsZero()}
 				return mark(at, s.At, &o.Status.DeletionRequestedAt)
@@ -190,21 +197,21 @@ func (a *Applier) org(ctx context.Context, s Step) error {
 	})
 }
 
-func (a *Applier) workspace(ctx context.Context, s Step) error {
-	return a.within(ctx, s, func(org tenancy.Org) error { return a.workspaceOf(ctx, org, s) })
+func (p *pass) workspace(ctx context.Context, s Step) error {
+	return p.within(ctx, s, func(org tenancy.Org) error { return p.workspaceOf(ctx, org, s) })
 }
 
-func (a *Applier) workspaceOf(ctx context.Context, org tenancy.Org, s Step) error {
-	ws, ok := a.Views.Workspace(s.Org, s.Workspace)
+func (p *pass) workspaceOf(ctx context.Context, org tenancy.Org, s Step) error {
+	ws, ok := p.Views.Workspace(s.Org, s.Workspace)
 	if !ok {
-		if _, claimed := tenancy.FindClaim(org.Spec.WorkspaceClaims, s.Workspace); claimed || a.getsDefault(org, s.Workspace) {
+		if _, claimed := tenancy.FindClaim(org.Spec.WorkspaceClaims, s.Workspace); claimed || p.getsDefault(org, s.Workspace) {
 			// It was accepted before the backup, so its controller makes it, or finds that it is gone.
 			return errNotYet
 		}
 		return notThere("the workspace")
 	}
-	return a.write(s, func() error {
-		_, err := a.Store.ChangeWorkspace(ctx, org.ClusterID, ws, nil, func(ws tenancy.Workspace, annotations map[string]string) error {
+	return p.write(s, func() error {
+		change := func(ws tenancy.Workspace, annotations map[string]string) error {
 			if end, ok := endOf(s.Facts); s.Kind == EndWorkspace && ok && !ws.Deleted() && tenancy.EndsSooner(end, ws.ExpiresAt) {
 				tenancy.SetWorkspaceEnd(annotations, end)
 			}
@@ -213,21 +220,22 @@ func (a *Applier) workspaceOf(ctx context.Context, org tenancy.Org, s Step) erro
 			}
 			annotations[v1alpha1.DeletionRequestedAtAnnotation] = tenancy.RequestedAt(s.At).Format(time.RFC3339)
 			return nil
-		})
+		}
+		_, err := p.Store.ChangeWorkspace(ctx, org.ClusterID, ws, nil, change)
 		return err
 	})
 }
 
-func (a *Applier) entry(ctx context.Context, s Step) error {
+func (p *pass) entry(ctx context.Context, s Step) error {
 	remove := func(tenancy.Org) error {
-		e, ok := a.Views.CatalogEntryIn(s.Org, s.Object)
+		e, ok := p.Views.CatalogEntryIn(s.Org, s.Object)
 		if !ok {
 			return notThere("the catalog entry")
 		}
-		return a.write(s, func() error { return a.Store.DeleteCatalogEntry(ctx, e, nil) })
+		return p.write(s, func() error { return p.Store.DeleteCatalogEntry(ctx, e, nil) })
 	}
 	if s.Org == "" {
 		return remove(tenancy.Org{})
 	}
-	return a.within(ctx, s, remove)
+	return p.within(ctx, s, remove)
 }

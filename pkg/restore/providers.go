@@ -12,38 +12,34 @@ import (
 
 // provider takes a provider from a Workspace, or claims that it has there, with the hub's credential: the rights of the
 // person who did it are of no account, because the lost hub has let them.
-func (a *Applier) provider(ctx context.Context, s Step) error {
-	org, err := a.orgOf(ctx, s)
+func (p *pass) provider(ctx context.Context, s Step) error {
+	org, err := p.orgOf(ctx, s)
 	if err != nil {
 		return err
 	}
-	ws, ok := a.Views.Workspace(s.Org, s.Workspace)
+	ws, ok := p.Views.Workspace(s.Org, s.Workspace)
 	switch {
 	case !ok || ws.ClusterID == "":
 		return notThere("the workspace")
 	case !org.DeletionTimestamp.IsZero() || ws.Terminating:
-		return impossible{"the workspace is being removed for good"}
+		return impossible{reason: "the workspace is being removed for good"}
 	}
-	return a.activated(ctx, ws.ClusterID, func() bool {
-		org, known := a.Views.Org(s.Org)
-		ws, ok := a.Views.Workspace(s.Org, s.Workspace)
-		return known && ok && (org.Deleted() || ws.Deleted())
-	}, func() error { return a.providerIn(ctx, ws.ClusterID, s) })
+	return p.activated(ctx, ws.ClusterID, p.workspaceDeactivated(s), func() error { return p.providerIn(ctx, ws.ClusterID, s) })
 }
 
-func (a *Applier) providerIn(ctx context.Context, cluster string, s Step) error {
-	bindings, _, err := a.Store.WorkspaceAPIs(ctx, cluster)
+func (p *pass) providerIn(ctx context.Context, cluster string, s Step) error {
+	bindings, err := p.bindingsIn(ctx, cluster)
 	if err != nil {
 		return err
 	}
-	held := a.bindingOf(s, bindings)
+	held := p.bindingOf(s, bindings)
 	switch {
-	case held == nil || a.Kept(held):
+	case held == nil || p.Kept(held):
 		return notThere("the provider in the workspace")
 	case !held.DeletionTimestamp.IsZero():
 		return nil
 	case s.Kind == DisableProvider:
-		return a.write(s, func() error { return a.Store.RestoreBinding(ctx, cluster, held, nil) })
+		return p.write(s, func() error { return p.restoreBinding(ctx, cluster, held, nil) })
 	}
 	want := held.DeepCopy()
 	for i := range want.Spec.PermissionClaims {
@@ -55,8 +51,8 @@ func (a *Applier) providerIn(ctx context.Context, cluster string, s Step) error 
 		func(a, b kcpapisv1alpha2.AcceptablePermissionClaim) bool { return a.State == b.State }) {
 		return nil
 	}
-	return a.write(s, func() error {
-		err := a.Store.RestoreBinding(ctx, cluster, held, want)
+	return p.write(s, func() error {
+		err := p.restoreBinding(ctx, cluster, held, want)
 		if errs.Is(err, errs.Conflict) {
 			return errNotYet
 		}
@@ -64,10 +60,27 @@ func (a *Applier) providerIn(ctx context.Context, cluster string, s Step) error 
 	})
 }
 
+// bindingsIn reads the APIBindings of a Workspace, again after one of them was written.
+func (p *pass) bindingsIn(ctx context.Context, cluster string) ([]*kcpapisv1alpha2.APIBinding, error) {
+	if all, ok := p.bindings[cluster]; ok {
+		return all, nil
+	}
+	all, _, err := p.Store.WorkspaceAPIs(ctx, cluster)
+	if err == nil {
+		p.bindings[cluster] = all
+	}
+	return all, err
+}
+
+func (p *pass) restoreBinding(ctx context.Context, cluster string, held, want *kcpapisv1alpha2.APIBinding) error {
+	delete(p.bindings, cluster)
+	return p.Store.RestoreBinding(ctx, cluster, held, want)
+}
+
 // bindingOf returns the binding of the entry of a Step, or nil.
-func (a *Applier) bindingOf(s Step, bindings []*kcpapisv1alpha2.APIBinding) *kcpapisv1alpha2.APIBinding {
+func (p *pass) bindingOf(s Step, bindings []*kcpapisv1alpha2.APIBinding) *kcpapisv1alpha2.APIBinding {
 	for _, org := range []string{"", s.Org} {
-		e, ok := a.Views.CatalogEntryIn(org, s.Object)
+		e, ok := p.Views.CatalogEntryIn(org, s.Object)
 		if !ok {
 			continue
 		}

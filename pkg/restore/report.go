@@ -48,6 +48,9 @@ type Impossible struct {
 	Reason string `json:"reason"`
 	// GivenUp is true if the Step went on failing: what it ends may be there again.
 	GivenUp bool `json:"givenUp,omitempty"`
+	// Others is the number of further Steps of this kind in the same Organization, which the backup does not have. Plan.Steps
+	// names them.
+	Others int `json:"others,omitempty"`
 }
 
 // stepKey identifies a Step of a Plan.
@@ -82,9 +85,9 @@ func (r Report) over() map[stepKey]bool {
 
 // left returns the Steps of the Plan that a run before has not finished.
 func (r Report) left() (steps []Step) {
-	finished := r.over()
+	finished, gone := r.over(), r.goneKinds()
 	for _, s := range r.Steps {
-		if !finished[keyOf(s)] {
+		if !finished[keyOf(s)] && !gone[goneKey{s.Kind, s.Org}] {
 			steps = append(steps, s)
 		}
 	}
