@@ -175,11 +175,11 @@ func (a *assembly) endRestore(starting context.Context) error {
 // awaitFollowed waits for the bindings in kcp. Where they do not follow for a long time, the hub serves nevertheless: it
 // refuses by itself who is no member, and its controllers go on.
 func (a *assembly) awaitFollowed(ctx context.Context, r *restored, report *restore.Report) error {
-	left, moved := slices.Clone(r.plan.Steps), a.clock.Now()
+	left, moved := bindingsOf(r.plan.Steps), a.clock.Now()
 	lags, never := errors.New("the bindings in kcp follow"), errors.New("the hub has ended it, and the bindings in kcp do not follow")
 	return wait.PollUntilContextCancel(ctx, replayInterval, true, func(ctx context.Context) (bool, error) {
 		before := len(left)
-		left = slices.DeleteFunc(left, a.followed)
+		left = lagging(a.rights, left)
 		if len(left) < before || !a.hub.checks.KCPReachable() {
 			moved = a.clock.Now()
 		}
@@ -194,16 +194,50 @@ func (a *assembly) awaitFollowed(ctx context.Context, r *restored, report *resto
 	})
 }
 
-// followed reports whether kcp has nothing left that a Step took.
-func (a *assembly) followed(s restore.Step) bool {
-	switch s.Kind {
-	case restore.RemoveMember, restore.LimitMember:
-		return a.rights.Followed(s.Org, s.Workspace, s.Object)
-	case restore.RejectPerson, restore.SuspendPerson, restore.DeletePerson:
-		return a.rights.FollowedEverywhere(s.Object)
-	default:
-		return true
+// bindings tell whether those in kcp follow.
+type bindings interface {
+	// Behind has the people for whom they do not in Workspaces of an Organization, with the UUIDs of these.
+	Behind(org string) map[string][]string
+	FollowedEverywhere(user string) bool
+}
+
+// bindingsOf returns one Step for each person in each place, and for each person everywhere, whose bindings have to follow.
+func bindingsOf(steps []restore.Step) (left []restore.Step) {
+	type place struct{ org, workspace, user string }
+	asked := map[place]bool{}
+	for _, s := range steps {
+		switch s.Kind {
+		case restore.RemoveMember, restore.LimitMember, restore.RejectPerson, restore.SuspendPerson, restore.DeletePerson:
+			if at := (place{s.Org, s.Workspace, s.Object}); !asked[at] {
+				asked[at], left = true, append(left, s)
+			}
+		}
 	}
+	return left
+}
+
+// lagging returns the Steps that bindings do not follow yet. It looks at each Organization once: tenants decide how many
+// people lose something in it.
+func lagging(kcp bindings, steps []restore.Step) (left []restore.Step) {
+	orgs := map[string]map[string][]string{}
+	for _, s := range steps {
+		follows := false
+		if s.Org == "" {
+			follows = kcp.FollowedEverywhere(s.Object)
+		} else {
+			behind, known := orgs[s.Org]
+			if !known {
+				behind = kcp.Behind(s.Org)
+				orgs[s.Org] = behind
+			}
+			in := behind[s.Object]
+			follows = len(in) == 0 || s.Workspace != "" && !slices.Contains(in, s.Workspace)
+		}
+		if !follows {
+			left = append(left, s)
+		}
+	}
+	return left
 }
 
 // withoutAdmin returns the Organizations that no admin can manage.

@@ -75,6 +75,19 @@ func (f Readiness) FollowedByAll(orgUUID string) bool {
 	return f.all(orgUUID, func(_ tenancy.Workspace, key controller.Key) bool { return f.reconciler.Missing(key) == 0 })
 }
 
+// Behind returns the people for whom it does not in child Workspaces of the Organization, each with the UUIDs of these. It
+// compares each Workspace once, however many people somebody wants to know it of.
+func (f Readiness) Behind(orgUUID string) map[string][]string {
+	behind := map[string][]string{}
+	f.all(orgUUID, func(ws tenancy.Workspace, key controller.Key) bool {
+		for user := range f.reconciler.MissingFor(key) {
+			behind[user] = append(behind[user], ws.UUID)
+		}
+		return true
+	})
+	return behind
+}
+
 // all reports whether is holds for every child Workspace of the Organization that is not
 // deleted.
 func (f Readiness) all(orgUUID string, is func(tenancy.Workspace, controller.Key) bool) bool {

@@ -155,7 +155,9 @@ func TestGrants_giveAndTakeSudoWithTheMembership(t *testing.T) {
 	kcptest.Change(t, r.KCP, "c", role, func(role *rbacv1.ClusterRole) { role.Rules[0].ResourceNames = nil })
 	require.Equal(t, 1, r.reconciler().MissingOf(key, "bob"))
 	require.Zero(t, r.reconciler().MissingOf(key, "carol"))
+	require.Equal(t, map[string]bool{"bob": true}, r.reconciler().MissingFor(key))
 	r.reconcile(t)
+	require.Empty(t, r.reconciler().MissingFor(key))
 	require.True(t, r.Read("c", role))
 	require.Equal(t, []string{"kedge:bob"}, role.Rules[0].ResourceNames)
 

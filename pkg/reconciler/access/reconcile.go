@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"slices"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
@@ -55,6 +56,18 @@ func (r *Reconciler) Missing(key controller.Key) int { return r.Changes(key).Cou
 func (r *Reconciler) MissingOf(key controller.Key, user string) int {
 	_, c := r.changes(key, user)
 	return c.OnlyOf(user).Count()
+}
+
+// MissingFor returns the people who have objects in a Workspace that are not as desired.
+func (r *Reconciler) MissingFor(key controller.Key) map[string]bool {
+	people := map[string]bool{}
+	c := r.Changes(key)
+	for _, o := range slices.Concat(c.Write, c.Remove) {
+		if user := o.GetLabels()[v1alpha1.UserLabel]; user != "" {
+			people[user] = true
+		}
+	}
+	return people
 }
 
 // changes compares the current with the desired objects. If only is not empty, it considers the
