@@ -58,7 +58,7 @@ func run(t *testing.T, args ...string) error {
 }
 
 // Commands that serve nothing find the mistake of their own flags, and ask for no URL of clients.
-func TestCommands_inTheImageNeedTheURLOnlyToServe(t *testing.T) {
+func TestCommands_inTheImageNeedTheURLOnlyToServe(t *testing.T) { //nolint:paralleltest // It sets the environment.
 	setImageEnvironment(t)
 	dir := "--data-dir=" + t.TempDir()
 	for _, c := range []struct {

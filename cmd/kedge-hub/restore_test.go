@@ -111,7 +111,7 @@ func TestRestore_hasAPodForKubernetes(t *testing.T) {
 }
 
 // The command line is complete with the environment of the image. The command looks for the files, which are not here.
-func TestRestore_runsInThePodWithTheEnvironmentOfTheImage(t *testing.T) {
+func TestRestore_runsInThePodWithTheEnvironmentOfTheImage(t *testing.T) { //nolint:paralleltest // It sets the environment.
 	setImageEnvironment(t)
 	_, pod, _ := restorePod(t)
 	dir := t.TempDir()

@@ -1,6 +1,7 @@
 package tenancy_test
 
 import (
+	"fmt"
 	"strconv"
 	"testing"
 	"time"
@@ -153,7 +154,9 @@ func TestMemberResources_areSaidByTheProvider(t *testing.T) {
 	} {
 		b := &kcpapisv1alpha2.APIBinding{}
 		if c.enabledAs != "" {
-			b.Annotations = map[string]string{v1alpha1.CatalogEntryAnnotation: `{"uuid":"` + c.enabledAs + `","uid":"of ` + c.enabledAs + `","slug":"x","displayName":"X","memberResources":["kept"]}`}
+			b.Annotations = map[string]string{v1alpha1.CatalogEntryAnnotation: fmt.Sprintf(
+				`{"uuid":%q,"uid":%q,"slug":"x","displayName":"X","memberResources":["kept"]}`, c.enabledAs, "of "+c.enabledAs,
+			)}
 		}
 		require.Equal(t, c.want, tenancy.MemberResources(org, b, c.entries), name)
 	}

@@ -371,7 +371,8 @@ func TestReplace_changesWhatIsNotLocked(t *testing.T) {
 func TestEntries_areChangedByTheirPublisherAndAdmins(t *testing.T) {
 	t.Parallel()
 	for as, code := range map[string]int{
-		apitest.Admin: http.StatusOK, apitest.Mixed: http.StatusOK, apitest.Member: http.StatusForbidden, apitest.WSAdmin: http.StatusForbidden, apitest.Foreigner: http.StatusForbidden,
+		apitest.Admin: http.StatusOK, apitest.Mixed: http.StatusOK, apitest.Member: http.StatusForbidden,
+		apitest.WSAdmin: http.StatusForbidden, apitest.Foreigner: http.StatusForbidden,
 	} {
 		for method, want := range map[string]int{http.MethodPut: code, http.MethodDelete: map[bool]int{true: http.StatusNoContent, false: code}[code == http.StatusOK]} {
 			w := newWorld(t)

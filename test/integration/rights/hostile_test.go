@@ -125,8 +125,14 @@ func attacks() []attack {
 		{"a conversion webhook in a definition", refusesWebhooks, definitionWith(webhook), "apply --server-side --force-conflicts -f -"},
 		{"a definition whose objects the meter would not find", refusesUnserved, unserved(), "create -f -"},
 		{"a definition that hides its objects", refusesUnserved, unserved(), "apply --server-side --force-conflicts -f -"},
-		{"a definition in a group of kcp", refusesKcpGroup, strings.ReplaceAll(definitionWith(`{"strategy":"None"}`), "example.org", "core.kcp.io"), "create -f -"},
-		{"a definition in the group of the hub", refusesKcpGroup, strings.ReplaceAll(definitionWith(`{"strategy":"None"}`), "example.org", v1alpha1.GroupName), "apply --server-side -f -"},
+		{
+			"a definition in a group of kcp", refusesKcpGroup,
+			strings.ReplaceAll(definitionWith(`{"strategy":"None"}`), "example.org", "core.kcp.io"), "create -f -",
+		},
+		{
+			"a definition in the group of the hub", refusesKcpGroup,
+			strings.ReplaceAll(definitionWith(`{"strategy":"None"}`), "example.org", v1alpha1.GroupName), "apply --server-side -f -",
+		},
 		{"a column that descends", refusesColumns, column(".a..a..a..a"), "create -f -"},
 		{"a column that descends in a definition", refusesColumns, column(".a..a..a..a"), "apply --server-side --force-conflicts -f -"},
 		{"a column of a field named many times", refusesColumns, column(".a['a','a']['a','a']"), "create -f -"},
