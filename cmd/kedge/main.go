@@ -18,7 +18,9 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	streams := cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Terminal: cli.IsTerminal(os.Stdin)}
+	streams := cli.Streams{
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Terminal: cli.IsTerminal(os.Stdin), Shown: cli.IsTerminal(os.Stdout),
+	}
 	environment := cli.Environment{
 		Getenv: os.Getenv, Hostname: os.Hostname, Clock: clock.RealClock{}, OS: runtime.GOOS, Start: cli.Start, Run: cli.Run, Outside: http.DefaultClient,
 	}

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -172,7 +171,7 @@ func (b *bots) rotateOwn(ctx context.Context, s *session, o rotation, wanted boo
 
 // shown refuses to print a token on a terminal that nobody asked for.
 func (o *tokenOptions) shown(a *app) error {
-	if out, ok := a.Out.(*os.File); ok && IsTerminal(out) && o.file == "" && !o.stdout {
+	if a.Shown && o.file == "" && !o.stdout {
 		return fmt.Errorf("the token would be shown on the terminal; give --file FILE, or --stdout to show it; %w", errUsage)
 	}
 	return nil

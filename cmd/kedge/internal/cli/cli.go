@@ -22,6 +22,8 @@ type Streams struct {
 	Out, Err io.Writer
 	// Terminal is true if In is a terminal, so that the command can ask questions.
 	Terminal bool
+	// Shown is true if Out is a terminal, on which secrets would stay.
+	Shown bool
 }
 
 // errUsage marks an invalid command line. The exit code is 2.
