@@ -206,7 +206,20 @@ func (f *fixture) request(person string) session.Login {
 // login logs a person in at the command line.
 func (f *fixture) login(person string) session.Tokens {
 	f.t.Helper()
-	code, err := f.Authorize(f.t.Context(), f.request(person))
+	return f.loginBy(f.request(person))
+}
+
+// loginWithoutRefresh is login at a provider that gives no refresh token.
+func (f *fixture) loginWithoutRefresh(person string) session.Tokens {
+	f.t.Helper()
+	l := f.request(person)
+	l.Grant.RefreshToken = ""
+	return f.loginBy(l)
+}
+
+func (f *fixture) loginBy(l session.Login) session.Tokens {
+	f.t.Helper()
+	code, err := f.Authorize(f.t.Context(), l)
 	require.NoError(f.t, err)
 	tokens, err := f.Redeem(f.t.Context(), code, verifier, redirectURI)
 	require.NoError(f.t, err)

@@ -121,16 +121,11 @@ func TestRefresh_keepsTheSessionOfAGrantOfAnotherKey(t *testing.T) {
 func TestRefresh_keepsTheSessionOfAnIDTokenOfAnotherKey(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	l := f.request("alice")
-	l.Grant.RefreshToken = ""
-	code, err := f.Authorize(t.Context(), l)
-	require.NoError(t, err)
-	tokens, err := f.Redeem(t.Context(), code, verifier, redirectURI)
-	require.NoError(t, err)
+	tokens := f.loginWithoutRefresh("alice")
 	held := f.sessionOf(tokens.Secret)
 	held.Spec.IDToken[0] ^= 1
 	f.Put("users", held)
-	_, err = f.Refresh(t.Context(), tokens.Secret)
+	_, err := f.Refresh(t.Context(), tokens.Secret)
 	requireUnavailable(t, err)
 	require.Nil(t, f.sessionOf(tokens.Secret).Spec.EndedAt)
 }

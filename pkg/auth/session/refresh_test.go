@@ -391,13 +391,7 @@ func TestRefresh_encryptsAKeptRefreshTokenAnew(t *testing.T) {
 func TestRefresh_endsWithoutARefreshToken(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	l := f.request("alice")
-	l.Grant.RefreshToken = ""
-	code, err := f.Authorize(t.Context(), l)
-	require.NoError(t, err)
-	tokens, err := f.Redeem(t.Context(), code, verifier, redirectURI)
-	require.NoError(t, err)
-	tokens, err = f.Refresh(t.Context(), tokens.Secret)
+	tokens, err := f.Refresh(t.Context(), f.loginWithoutRefresh("alice").Secret)
 	require.NoError(t, err)
 	f.pass(56 * time.Minute)
 	_, err = f.Refresh(t.Context(), tokens.Secret)
