@@ -47,7 +47,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- $name := include "kedge-hub.name" . }}
 {{- $old := lookup "apps/v1" "StatefulSet" .Release.Namespace $name }}
 {{- if and (include "kedge-hub.stateful" .) $old (ne (dig "spec" "podManagementPolicy" "Parallel" $old) "Parallel") }}
-{{- fail (printf "the StatefulSet %s has podManagementPolicy OrderedReady, which Kubernetes cannot change: run kubectl -n %s delete statefulset %s --cascade=orphan, which keeps the Pod and its volume, and then this command again" $name .Release.Namespace $name) }}
+{{- $delete := printf "kubectl -n %s delete statefulset %s --cascade=orphan" .Release.Namespace $name }}
+{{- $why := printf "the StatefulSet %s has podManagementPolicy OrderedReady, which Kubernetes cannot change" $name }}
+{{- fail (printf "%s: run %s, which keeps the Pod and its volume, and then this command again" $why $delete) }}
 {{- end }}
 {{- if and .Values.kcp.embedded (ne (int (.Values.replicaCount | default 1)) 1) }}
 {{- fail "replicaCount: an embedded kcp has exactly one replica; set kcp.embedded=false and kcp.existingSecret for more" }}
@@ -65,7 +67,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end }}
 {{- $elects := ne (toString (index .Values.config "leader-elect")) "false" }}
 {{- if and (hasPrefix "sqlite:" (toString (index .Values.config "database"))) (not .Values.kcp.embedded) (or $elects (not (include "kedge-hub.alone" .))) }}
-{{- fail "config.database: SQLite is for one replica; give a PostgreSQL, which all replicas share, in database.existingSecret, or set replicaCount: 1, persistence.perReplica and config.leader-elect: false" }}
+{{- $alone := "replicaCount: 1, persistence.perReplica and config.leader-elect: false" }}
+{{- fail (printf "config.database: SQLite is for one replica; give a PostgreSQL in database.existingSecret, or set %s" $alone) }}
 {{- end }}
 {{- if and (not $elects) (not (include "kedge-hub.alone" .)) }}
 {{- fail "config.leader-elect: false is for a hub of which there is never more than one; set replicaCount: 1 and persistence.perReplica with it" }}

@@ -32,7 +32,8 @@ export async function render(page) {
   page.title('Deleted items');
   page.show(
     heading('Deleted items', 'Organizations and workspaces that were deleted and are not purged yet.'),
-    lists.length < wanted.length && note('warn', h('p', {}, 'Of some organizations, only the workspaces that you are a member of are here. The page of each organization has all.')),
+    lists.length < wanted.length && note('warn', h('p', {},
+      'Of some organizations, only the workspaces that you are a member of are here. The page of each organization has all.')),
     table('Deleted', [
       { title: 'Name', cell: (r) => [named(r.workspaceUUID ? r.workspaceDisplayName : r.orgDisplayName), r.workspaceUUID && h('span', { class: 'second' }, 'in ', named(r.orgDisplayName))] },
       { title: 'Kind', cell: (r) => (r.workspaceUUID ? 'Workspace' : 'Organization') },

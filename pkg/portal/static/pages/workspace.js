@@ -117,4 +117,4 @@ function editBilling(page, path, workspace, etag) {
   });
 }
 
-const endHint = 'In your time zone. The workspace is deleted then, and can be undeleted for a day, if the operator sets no other time. Leave it empty for none.';
+const endHint = 'In your time zone. The workspace is deleted then, and can be undeleted for a day or as the operator says. Leave it empty for none.';
