@@ -5,6 +5,10 @@ LDFLAGS := -X github.com/faroshq/kedge-hub/pkg/version.version=$(VERSION)
 GOLANGCI_LINT_VERSION := v2.15.0
 BIN := $(CURDIR)/bin
 
+# What is built names no path of this machine. Another clone then takes it from go's cache, with the results of unit tests
+# that read no file.
+export GOFLAGS := $(shell go env GOFLAGS) -trimpath
+
 # Programs that are built from the source of others are kept outside the tree, by version,
 # so that a clean clone does not build them again.
 TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kedge-hub/tools

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -32,12 +31,19 @@ func ExampleCatalog(t testing.TB, name, path string) string {
 	return strings.ReplaceAll(string(raw), exampleProvider, path)
 }
 
+// example reads a file of the repository, in which tests and the bench run: a binary that was built with -trimpath does
+// not know where its source is.
 func example(name string) ([]byte, error) {
-	_, file, _, ok := runtime.Caller(0)
-	if !ok {
-		return nil, errors.New("the binary does not know its source")
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, err
 	}
-	return os.ReadFile(filepath.Join(filepath.Dir(file), "..", "..", "config", "example-catalog", name))
+	for ; ; dir = filepath.Dir(dir) {
+		raw, err := os.ReadFile(filepath.Join(dir, "config", "example-catalog", name))
+		if !errors.Is(err, os.ErrNotExist) || dir == filepath.Dir(dir) {
+			return raw, err
+		}
+	}
 }
 
 // Provider makes the provider of config/example-catalog in a workspace at path, whose parent
