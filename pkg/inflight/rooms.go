@@ -49,6 +49,14 @@ func (r *Rooms) Enter(ctx context.Context, key, owner string, weight int64) (lea
 	}, waited, nil
 }
 
+// Try is Enter for work that does not wait.
+func (r *Rooms) Try(key, owner string, weight int64) (leave func(), ok bool) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	leave, _, err := r.Enter(ctx, key, owner, weight)
+	return leave, err == nil
+}
+
 // join counts a piece of work of a key. ok is false if too many are there.
 func (r *Rooms) join(key string) (of *counted, ok bool) {
 	r.mu.Lock()

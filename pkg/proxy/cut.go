@@ -38,6 +38,8 @@ type stream struct {
 	answer   guardedBody
 	// replay is the beginning of a watch that counts as a list. It is nil for other requests.
 	replay *replay
+	// outgrown is nil for an answer that counts as a heavy one already, and for one that does not count.
+	outgrown *outgrown
 	// used counts what the answer uses.
 	used usage.Request
 	// expiry is nil before the timer of the credential is set, and where there is none.
@@ -250,6 +252,7 @@ func (s *stream) refusal(w http.ResponseWriter, r *http.Request) error {
 // guard passes kcp's answer through the stream. It fails if the stream was terminated before
 // the answer began.
 func (s *stream) guard(r *http.Response) error {
+	s.outgrown.answers(r)
 	if conn, ok := r.Body.(io.ReadWriteCloser); ok && r.StatusCode == http.StatusSwitchingProtocols {
 		s.upgraded.Store(true)
 		r.Body = &guardedConn{conn, s}
@@ -279,14 +282,6 @@ func (b *guardedBody) Read(p []byte) (int, error) {
 	}
 	b.stream.used.Out(n)
 	return n, err
-}
-
-// read reads from kcp.
-func (s *stream) read(from io.Reader, p []byte) (int, error) {
-	if s.replay != nil {
-		return s.replay.read(from, p)
-	}
-	return from.Read(p)
 }
 
 // guardedConn is an upgraded connection to kcp. It fails in both directions when its stream

@@ -35,6 +35,8 @@ type exchange struct {
 	settle func(Outcome)
 	// wrote reports a write. It is nil for a read.
 	wrote func()
+	// plain is true if kcp must not compress the answer.
+	plain bool
 	// made reports the name of what the request creates. It is nil if the path has the name.
 	made func(name string)
 	// leave ends the turn of a request that others wait for. It may be called again.

@@ -70,14 +70,16 @@ type LoadLimits struct {
 	// answer at most, which is what its Workspace stores. The last quarter is for those of people who have no more
 	// than a quarter with all their Organizations.
 	Bytes int64
-	// Parallel is the number of requests that count for Bytes that an Organization and a person have in progress
-	// at once, and the number of writes of roles and bindings that the Organizations of a payer have. Where kcp has few
+	// Parallel is the number of requests that count for Bytes that an Organization, a person and all Organizations of a
+	// payer have in progress at once, and the number of writes of roles and bindings that those have. Where kcp has few
 	// cores, more at once get no more answers in a second, and take the cores from others.
 	Parallel int
 	// Time limits the time for which a client may read an answer. The default is a minute.
 	Time time.Duration
 	// Stored returns what a Workspace stores. known is false until it was measured.
 	Stored func(tenancy.Workspace) (objects, bytes int64, known bool)
+	// Larger is called with what was seen of a Workspace that has more than Stored returned. It may be nil.
+	Larger func(w tenancy.Workspace, bytes int64)
 	// Served returns the numbers of CustomResourceDefinitions and APIBindings of a Workspace, as far as they
 	// are known.
 	Served func(tenancy.Workspace) (definitions, bindings int64)
@@ -89,9 +91,9 @@ type LoadLimits struct {
 // Organization first. The callers of an Organization take turns, and the Organizations, or their payers, do.
 type load struct {
 	limits LoadLimits
-	// The rooms of objects, comparisons, workspaces, organizations and callers are nil without a limit.
-	objects, comparisons, workspace, org, caller *inflight.Rooms
-	all, requests                                *inflight.Room
+	// The rooms of objects, comparisons, large answers, workspaces, organizations and callers are nil without a limit.
+	objects, comparisons, large, workspace, org, caller *inflight.Rooms
+	all, requests                                       *inflight.Room
 }
 
 func newLoad(metrics prometheus.Registerer, limits LoadLimits) (*load, error) {
@@ -103,7 +105,7 @@ func newLoad(metrics prometheus.Registerer, limits LoadLimits) (*load, error) {
 		l.objects = newObjects()
 	}
 	if n := limits.Parallel; n > 0 {
-		l.comparisons = newComparisons(n)
+		l.comparisons, l.large = newComparisons(n), &inflight.Rooms{Most: int64(n), Pieces: n + waitingPerPayer, Wait: loadWait}
 	}
 	l.all = &inflight.Room{Most: limits.Bytes, Reserve: limits.Bytes / reserve, Little: max(limits.Bytes/share, 1), Wait: loadWait}
 	if limits.Bytes > 0 {
@@ -164,15 +166,23 @@ func (l *load) heavyDoors(caller, payer string, w tenancy.Workspace, bytes int64
 	rooms := func(limit, refusal string, in *inflight.Rooms, key, owner string) door {
 		return door{limit, refusal, func(ctx context.Context) (func(), bool, error) { return in.Enter(ctx, key, owner, ofShare) }}
 	}
-	return []door{
+	doors := []door{
 		rooms("bytes_in_flight_per_person", "too much data is in progress for you; wait until a request ends, and list with a limit",
 			l.caller, caller, w.OrgUUID),
 		rooms("bytes_in_flight_per_org", "too much data of your organization is in progress; wait until a request ends, and list with a limit",
 			l.org, w.OrgUUID, caller),
-		{"bytes_in_flight", "too much data is in progress in the hub; try again", func(ctx context.Context) (func(), bool, error) {
-			return l.all.Enter(ctx, payer, min(bytes, l.org.Most))
-		}},
 	}
+	if l.large != nil {
+		doors = append(doors, door{
+			"bytes_in_flight_per_creator", "too much data of the organizations of one creator is in progress; wait until a request ends, and list with a limit",
+			func(ctx context.Context) (func(), bool, error) { return l.large.Enter(ctx, payer, w.OrgUUID, 1) },
+		})
+	}
+	return append(doors, door{
+		"bytes_in_flight", "too much data is in progress in the hub; try again", func(ctx context.Context) (func(), bool, error) {
+			return l.all.Enter(ctx, payer, min(bytes, l.org.Most))
+		},
+	})
 }
 
 // heavy reports whether a request counts for LoadLimits.Bytes.

@@ -236,6 +236,10 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 		_ = control.SetReadDeadline(time.Time{})
 		_ = control.SetWriteDeadline(time.Time{})
 	}
+	if counts {
+		s.outgrown, e.plain = p.load.outgrown(r.WithContext(ctx), s, entry.Workspace, info, admitted)
+		defer s.outgrown.end()
+	}
 	switch {
 	case longRunning && counts:
 		s.replay = p.load.replay(s, admitted)
@@ -289,6 +293,9 @@ func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 	r.Out.Trailer = nil
 	cleanHeader(r.Out.Header, r.In.Header["Authorization"], e.requestID)
 	e.elevation.write(r.Out.Header)
+	if e.plain {
+		r.Out.Header.Del("Accept-Encoding")
+	}
 	if e.made != nil {
 		readable(r.Out.Header)
 	}

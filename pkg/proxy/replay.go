@@ -10,11 +10,9 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// replayIdle is the time without a byte from kcp after which a watch has sent what existed when it began.
-const replayIdle = 250 * time.Millisecond
-
-// maxReplay is the longest time of a replay whose client keeps up: in a busy Workspace events never cease.
-const maxReplay = 2 * time.Second
+// replayIdle is the time without a byte from kcp after which a watch has sent what existed when it began, and slow is what
+// comes in that time, spent waiting for kcp, where it sends events: in a busy Workspace they never cease.
+const replayIdle, slow = 250 * time.Millisecond, 128 << 10
 
 // replays reports whether kcp begins the answer to a watch with all objects that exist: it does without a
 // resource version, with version 0 and with sendInitialEvents. For a watch of one object in one namespace it looks up
@@ -36,9 +34,9 @@ func replays(r *http.Request, info *request.RequestInfo) bool {
 }
 
 // replay is the beginning of a watch, in which kcp sends what exists. It counts as a list without a limit
-// does, and is over when as much was sent as the list counts for, when nothing has come for a moment, or
-// after maxReplay, at most half of the time in which the answer to a list must be read, if the client keeps up. A
-// client that does not read in time loses the watch.
+// does, and is over when as much was sent as the list counts for, when nothing or little has come for a moment, or after
+// half of the time in which the answer to a list must be read, if the client keeps up. A client that does not read in time
+// loses the watch. However long kcp takes, the next replay waits: many at once only take longer.
 type replay struct {
 	leave func()
 	// limited sets the deadline of the client, also of one whose connection was upgraded meanwhile, and
@@ -47,6 +45,11 @@ type replay struct {
 
 	mu   sync.Mutex
 	left int64
+	// came has come since so much time was spent waiting for kcp.
+	came   int64
+	waited time.Duration
+	// longest is half of the time in which the answer to a list must be read.
+	longest time.Duration
 	// reading is true while the hub waits for kcp.
 	reading, late, over bool
 	idle, limit         *time.Timer
@@ -54,10 +57,14 @@ type replay struct {
 
 // replay begins the replay of an admitted watch. The caller calls stop.
 func (l *load) replay(s *stream, a admission) *replay {
-	r := &replay{leave: a.leave, left: a.bytes, limited: func() {}, unlimit: func() {}}
+	r := &replay{leave: a.leave, left: a.bytes, longest: l.limits.Time / 2, limited: func() {}, unlimit: func() {}}
+	if !a.heavy {
+		// What exists may be more than the hub knows, which it sees before the end.
+		r.left = max(r.left, 2*light)
+	}
 	if a.timed {
 		unlimit := limitReading(s.client, l.limits.Time)
-		r.limited = func() { _ = http.NewResponseController(s.client).SetWriteDeadline(time.Now().Add(l.limits.Time / 2)) }
+		r.limited = func() { _ = http.NewResponseController(s.client).SetWriteDeadline(time.Now().Add(r.longest)) }
 		r.unlimit = func() {
 			unlimit()
 			if s.ended() != nil {
@@ -70,7 +77,7 @@ func (l *load) replay(s *stream, a admission) *replay {
 	defer r.mu.Unlock()
 	r.idle = time.AfterFunc(time.Hour, func() { r.locked(func() bool { return r.reading }) })
 	r.idle.Stop()
-	r.limit = time.AfterFunc(min(l.limits.Time/2, maxReplay), func() {
+	r.limit = time.AfterFunc(r.longest, func() {
 		r.locked(func() bool {
 			if r.late = true; !r.reading {
 				r.limited()
@@ -102,14 +109,45 @@ func (r *replay) read(from io.Reader, p []byte) (int, error) {
 		r.idle.Reset(replayIdle)
 		return r.late
 	})
+	began := time.Now()
 	n, err := from.Read(p)
 	r.locked(func() bool {
 		r.reading = false
 		r.idle.Stop()
 		r.left -= int64(n)
+		r.came += int64(n)
+		if r.waited += time.Since(began); r.waited >= replayIdle {
+			if r.came < slow {
+				return true
+			}
+			r.came, r.waited = 0, 0
+		}
 		return err != nil || r.left <= 0
 	})
 	return n, err
+}
+
+// going reports whether the replay goes on.
+func (r *replay) going() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.over
+}
+
+// outgrew has the replay go on for so many bytes more, and give back more room at its end.
+func (r *replay) outgrew(bytes int64, leave func()) {
+	if bytes == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over {
+		leave()
+		return
+	}
+	before := r.leave
+	r.left, r.late, r.leave = bytes, false, func() { before(); leave() }
+	r.limit.Reset(r.longest)
 }
 
 // stop ends the replay with the watch.

@@ -3,7 +3,10 @@ package proxy_test
 import (
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -119,5 +122,65 @@ func TestWatch_isNotCutWhileItsClientKeepsUp(t *testing.T) {
 		}
 		require.Zero(t, h.inFlight(t))
 		require.NoError(t, response.Body.Close())
+	}
+}
+
+// steady is a kcp that sends a chunk of an answer every 20 ms.
+type steady struct {
+	chunk, chunks int
+	mu            sync.Mutex
+	begun         int
+}
+
+func (k *steady) RoundTrip(r *http.Request) (*http.Response, error) {
+	k.mu.Lock()
+	k.begun++
+	k.mu.Unlock()
+	w := httptest.NewRecorder().Result()
+	w.Request, w.Body = r, &steadily{left: k.chunks, chunk: k.chunk}
+	return w, nil
+}
+
+type steadily struct{ left, chunk int }
+
+func (b *steadily) Read(p []byte) (int, error) {
+	if b.left == 0 {
+		return 0, io.EOF
+	}
+	b.left--
+	<-time.After(20 * time.Millisecond)
+	return min(b.chunk, len(p)), nil
+}
+
+func (b *steadily) Close() error { return nil }
+
+// What exists keeps the room for as long as kcp takes to send it: with more at once a slow kcp gets slower. The events of a
+// busy Workspace keep it for a moment.
+func TestWatch_keepsTheRoomWhileKCPSendsWhatExists(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ chunk, begun int }{
+		"what exists": {1 << 20, 1},
+		"events":      {100, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				kcp := &steady{chunk: c.chunk, chunks: 250}
+				l := &loaded{refused: &refusals{}}
+				l.hub = newHub(t, kcpURL, kcp, func(config *proxy.Config) {
+					config.Load = proxy.LoadLimits{
+						Bytes: 8 * mebibyte, Refused: l.refused.add,
+						Stored: func(tenancy.Workspace) (int64, int64, bool) { return 8, 8 * mebibyte, true },
+					}
+				})
+				l.send(2, http.MethodGet, "/clusters/aaaa/api/v1/secrets?watch=true", "alice")
+				<-time.After(4 * time.Second)
+				kcp.mu.Lock()
+				require.Equal(t, c.begun, kcp.begun)
+				kcp.mu.Unlock()
+				l.running.Wait()
+				require.Equal(t, 2, l.answered(http.StatusOK))
+			})
+		})
 	}
 }

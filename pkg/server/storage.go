@@ -111,9 +111,11 @@ func outcomeOf(o proxy.Outcome) meter.Outcome {
 
 // storedIn returns what a Workspace stores. known is false until it was measured, which this causes.
 func (a *assembly) storedIn(w tenancy.Workspace) (objects, bytes int64, known bool) {
-	use, _, known := a.meter.Read(meteredOf(w))
-	return use.Objects, use.Bytes, known
+	return a.meter.Weigh(meteredOf(w))
 }
+
+// largerIn tells the meter how much was seen of a Workspace.
+func (a *assembly) largerIn(w tenancy.Workspace, bytes int64) { a.meter.Larger(meteredOf(w), bytes) }
 
 // servedIn returns the numbers of CustomResourceDefinitions and APIBindings in a Workspace, as they were
 // measured.

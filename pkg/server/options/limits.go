@@ -49,8 +49,8 @@ type LimitOptions struct {
 	// MaxBytesInFlight (--max-bytes-in-flight) is the size of the answers of all lists of more than 3 MiB
 	// that kcp serves at the same time, as a quantity of Kubernetes. Default 512Mi.
 	MaxBytesInFlight string
-	// KCPCores (--kcp-cores) is the number of cores of kcp: an Organization has one list of more than 3 MiB at a time
-	// for every two. 0 stands for the cores of the hub with an embedded kcp, and for 2 with an external one.
+	// KCPCores (--kcp-cores) is the number of cores of kcp for this replica: an Organization has one list of more than
+	// 3 MiB at a time for every two. 0 stands for the cores of the hub with an embedded kcp, and for 2 with an external one.
 	KCPCores int
 	// FailedAuthenticationsPerPeer (--failed-authentications-per-peer) is the rate of requests with an
 	// invalid token. Over it a peer gets no token verified that was not valid before. Default 10.
@@ -163,11 +163,11 @@ func (o *LimitOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.MaxBytesInFlight, "max-bytes-in-flight", o.MaxBytesInFlight, "Maximum size of the answers of all lists in "+
 		"workspaces that kcp serves at the same time, such as 512Mi, and of what watches begin with. A list counts for all that "+
 		"its workspace stores, or for its limit, and each byte of a definition, or of a body in YAML, for 64; those below 3 MiB do "+
-		"not count. One organization and one person have at most a "+
-		"quarter each, one such list at a time for every two of --kcp-cores, and all organizations of one creator "+
-		"three quarters. What has no room waits for up to 10 seconds. 0 disables the limits.")
-	fs.IntVar(&o.KCPCores, "kcp-cores", o.KCPCores, "Number of cores of kcp, for --max-bytes-in-flight: more large lists, or writes of roles, at once than "+
-		"it has cores for hold up everybody. 0 stands for the cores of the hub with an embedded kcp, and for 2 with an external one.")
+		"not count. One that gets larger than the hub knew waits in the middle. One organization and one person have at most a "+
+		"quarter each, and all organizations of one creator three quarters; each of the three has one such list at a time for "+
+		"every two of --kcp-cores. What has no room waits for up to 10 seconds. 0 disables the limits.")
+	fs.IntVar(&o.KCPCores, "kcp-cores", o.KCPCores, "Number of cores of kcp, divided by the number of replicas, for --max-bytes-in-flight: more large lists, or "+
+		"writes of roles, at once than it has cores for hold up everybody. 0 stands for the cores of the hub with an embedded kcp, and for 2 with an external one.")
 	fs.Float64Var(&o.FailedAuthenticationsPerPeer, "failed-authentications-per-peer", o.FailedAuthenticationsPerPeer,
 		"Maximum rate of requests with an invalid token from one peer. "+
 			"Above it only tokens that the hub handed out or that were valid before are accepted from that peer. Requests"+rateUsage)

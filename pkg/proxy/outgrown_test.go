@@ -1,0 +1,216 @@
+package proxy_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/pkg/proxy"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// swollen is a kcp whose answers are larger than the hub knows. It says when it may send more than the beginning of one.
+type swollen struct {
+	size, beginning int
+	encoding        string
+	more            chan struct{}
+
+	mu               sync.Mutex
+	late, compressed int
+}
+
+func (k *swollen) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Header.Get("Accept-Encoding") != "" {
+		k.mu.Lock()
+		k.compressed++
+		k.mu.Unlock()
+	}
+	w := httptest.NewRecorder()
+	if k.encoding != "" {
+		w.Header().Set("Content-Encoding", k.encoding)
+	}
+	w.WriteHeader(http.StatusOK)
+	response := w.Result()
+	response.Request, response.Body = r, &swelling{kcp: k}
+	return response, nil
+}
+
+// sending is the number of answers that are beyond their beginning.
+func (k *swollen) sending() int {
+	synctest.Wait()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.late
+}
+
+// swelling is the body of an answer.
+type swelling struct {
+	kcp  *swollen
+	sent int
+	late bool
+}
+
+func (b *swelling) Read(p []byte) (int, error) {
+	if b.sent >= b.kcp.size {
+		return 0, io.EOF
+	}
+	if b.sent > b.kcp.beginning && !b.late {
+		b.late = true
+		b.kcp.mu.Lock()
+		b.kcp.late++
+		b.kcp.mu.Unlock()
+		<-b.kcp.more
+	}
+	n := min(len(p), b.kcp.size-b.sent)
+	b.sent += n
+	return n, nil
+}
+
+func (b *swelling) Close() error { return nil }
+
+// seen has what the hub saw of each Workspace.
+type seen struct {
+	mu sync.Mutex
+	of map[string]int64
+}
+
+func (s *seen) note(w tenancy.Workspace, bytes int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.of[w.ClusterID] = max(s.of[w.ClusterID], bytes)
+}
+
+// newSwollen is a hub that takes every Workspace for an empty one.
+func newSwollen(t *testing.T, kcp *swollen) (*loaded, *seen) {
+	t.Helper()
+	s := &seen{of: map[string]int64{}}
+	l := &loaded{refused: &refusals{}}
+	l.hub = newHub(t, kcpURL, kcp, func(c *proxy.Config) {
+		c.Load = proxy.LoadLimits{
+			Requests: 128, Bytes: 64 * mebibyte, Parallel: 1, Refused: l.refused.add, Larger: s.note,
+			Stored: func(tenancy.Workspace) (int64, int64, bool) { return 1, 1 << 10, true },
+		}
+	})
+	return l, s
+}
+
+// The attack: a tenant fills a Workspace through one replica, and has many lists and watches of it at once through another
+// one, which takes it for empty.
+func TestLoad_whatOtherReplicasLetInHoldsUpItsOrganizationAlone(t *testing.T) {
+	t.Parallel()
+	for name, target := range map[string]string{
+		"lists": "/clusters/aaaa/api/v1/secrets", "watches": "/clusters/aaaa/api/v1/secrets?watch=true",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				kcp := &swollen{size: 5 * mebibyte, beginning: 4 * mebibyte, more: make(chan struct{})}
+				l, s := newSwollen(t, kcp)
+				l.send(10, http.MethodGet, target, "alice")
+				require.Equal(t, 1, kcp.sending(), "kcp sends the rest of one at a time")
+				require.GreaterOrEqual(t, s.of["aaaa"], int64(3*mebibyte))
+				l.send(1, http.MethodGet, "/clusters/bbbb/api/v1/secrets", "bob")
+				require.Equal(t, 2, kcp.sending(), "another Organization does not wait")
+				close(kcp.more)
+				l.running.Wait()
+				require.Equal(t, 11, l.answered(http.StatusOK))
+			})
+		})
+	}
+}
+
+// Who waits in the middle for too long gets no whole answer, and the list can tell.
+func TestLoad_aLargeAnswerWithoutRoomIsCut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		kcp := &swollen{size: 5 * mebibyte, beginning: 4 * mebibyte, more: make(chan struct{})}
+		l, _ := newSwollen(t, kcp)
+		l.send(1, http.MethodGet, "/clusters/aaaa/api/v1/secrets", "alice")
+		require.Equal(t, 1, kcp.sending())
+		cut := l.do(request(http.MethodGet, "/clusters/aaaa/api/v1/secrets", "alice"))
+		require.Less(t, cut.Body.Len(), kcp.size)
+		require.Equal(t, 1, kcp.sending())
+		close(kcp.more)
+		l.running.Wait()
+	})
+}
+
+// A compressed answer hides how much kcp has encoded, so each byte counts for several. The control is the same answer as it is.
+func TestLoad_aCompressedAnswerCountsForWhatItIs(t *testing.T) {
+	t.Parallel()
+	for encoding, most := range map[string]int{"gzip": 1, "": 10} {
+		t.Run(encoding, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				kcp := &swollen{size: mebibyte, beginning: mebibyte / 2, encoding: encoding, more: make(chan struct{})}
+				l, _ := newSwollen(t, kcp)
+				l.send(10, http.MethodGet, "/clusters/aaaa/api/v1/secrets", "alice")
+				require.Equal(t, most, kcp.sending())
+				close(kcp.more)
+				l.running.Wait()
+				require.Equal(t, 10, l.answered(http.StatusOK))
+			})
+		})
+	}
+}
+
+// The attack: lists that compress so well that nobody sees how large they are. One at a time is compressed; one object is
+// as its client asks.
+func TestLoad_aListIsCompressedWhereThereIsRoomForALargeOne(t *testing.T) {
+	t.Parallel()
+	const secrets = "/clusters/aaaa/api/v1/namespaces/default/secrets"
+	for target, most := range map[string]int{secrets: 1, "/clusters/aaaa/openapi/v3": 1, secrets + "/one": 10} {
+		t.Run(target, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				kcp := &swollen{size: 100 << 10, beginning: 10 << 10, more: make(chan struct{})}
+				l, _ := newSwollen(t, kcp)
+				get := func() int {
+					r := request(http.MethodGet, target, "alice")
+					r.Header.Set("Accept-Encoding", "gzip")
+					return l.do(r).Code
+				}
+				for range 10 {
+					l.running.Go(func() { get() })
+				}
+				require.Equal(t, 10, kcp.sending(), "none waits")
+				require.Equal(t, most, kcp.compressed)
+				close(kcp.more)
+				l.running.Wait()
+				require.Equal(t, http.StatusOK, get())
+				require.Equal(t, most+1, kcp.compressed, "there is room again")
+			})
+		})
+	}
+}
+
+// The attack: lists in many Organizations of one creator keep all cores of kcp busy.
+func TestLoad_theListsOfOnePersonsOrganizationsHaveFewCores(t *testing.T) {
+	t.Parallel()
+	for payer, most := range map[string]int{"one creator": 1, "": 2} {
+		t.Run(payer, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := newLoaded(t, 8, proxy.LoadLimits{Bytes: 512 * mebibyte, Parallel: 1}, func(c *proxy.Config) {
+					c.Payer = func(org string) string {
+						if payer != "" {
+							return payer
+						}
+						return org
+					}
+				})
+				l.send(1, http.MethodGet, "/clusters/aaaa/api/v1/secrets", "alice")
+				l.send(1, http.MethodGet, "/clusters/bbbb/api/v1/secrets", "bob")
+				require.Equal(t, most, l.kcp.has("aaaa")+l.kcp.has("bbbb"))
+				close(l.kcp.released)
+				l.running.Wait()
+				require.Equal(t, 2, l.answered(http.StatusOK))
+			})
+		})
+	}
+}
