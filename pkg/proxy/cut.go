@@ -252,7 +252,6 @@ func (s *stream) refusal(w http.ResponseWriter, r *http.Request) error {
 // guard passes kcp's answer through the stream. It fails if the stream was terminated before
 // the answer began.
 func (s *stream) guard(r *http.Response) error {
-	s.outgrown.answers(r)
 	if conn, ok := r.Body.(io.ReadWriteCloser); ok && r.StatusCode == http.StatusSwitchingProtocols {
 		s.upgraded.Store(true)
 		r.Body = &guardedConn{conn, s}

@@ -38,6 +38,9 @@ const (
 	// page is the number of objects for which a list without a limit counts as one request more. It is
 	// the limit that kubectl asks for.
 	page = 500
+	// beginning is the number of watches of a Workspace that begin at once, and waitingToBegin the number of those that wait:
+	// more of a Workspace that has more than is known would take the cores from each other before that is seen.
+	beginning, waitingToBegin = 16, 1024
 	// share is the part of the bytes in progress that one Organization can have, and one person.
 	share = 4
 	// reserve is the part of the requests in progress, and of the open streams, that is for Organizations with little
@@ -70,8 +73,8 @@ type LoadLimits struct {
 	// answer at most, which is what its Workspace stores. The last quarter is for those of people who have no more
 	// than a quarter with all their Organizations.
 	Bytes int64
-	// Parallel is the number of requests that count for Bytes that an Organization, a person and all Organizations of a
-	// payer have in progress at once, and the number of writes of roles and bindings that those have. Where kcp has few
+	// Parallel is the number of requests that count for Bytes that an Organization and a person have in progress
+	// at once, and the number of writes of roles and bindings that the Organizations of a payer have. Where kcp has few
 	// cores, more at once get no more answers in a second, and take the cores from others.
 	Parallel int
 	// Time limits the time for which a client may read an answer. The default is a minute.
@@ -91,9 +94,10 @@ type LoadLimits struct {
 // Organization first. The callers of an Organization take turns, and the Organizations, or their payers, do.
 type load struct {
 	limits LoadLimits
-	// The rooms of objects, comparisons, large answers, workspaces, organizations and callers are nil without a limit.
-	objects, comparisons, large, workspace, org, caller *inflight.Rooms
-	all, requests                                       *inflight.Room
+	// The rooms of objects, comparisons, watches that begin, compressed lists, workspaces, organizations and callers are
+	// nil without a limit.
+	objects, comparisons, watches, compressed, workspace, org, caller *inflight.Rooms
+	all, requests                                                     *inflight.Room
 }
 
 func newLoad(metrics prometheus.Registerer, limits LoadLimits) (*load, error) {
@@ -105,7 +109,7 @@ func newLoad(metrics prometheus.Registerer, limits LoadLimits) (*load, error) {
 		l.objects = newObjects()
 	}
 	if n := limits.Parallel; n > 0 {
-		l.comparisons, l.large = newComparisons(n), &inflight.Rooms{Most: int64(n), Pieces: n + waitingPerPayer, Wait: loadWait}
+		l.comparisons, l.compressed = newComparisons(n), &inflight.Rooms{Most: int64(n), Pieces: n, Wait: loadWait}
 	}
 	l.all = &inflight.Room{Most: limits.Bytes, Reserve: limits.Bytes / reserve, Little: max(limits.Bytes/share, 1), Wait: loadWait}
 	if limits.Bytes > 0 {
@@ -113,6 +117,7 @@ func newLoad(metrics prometheus.Registerer, limits LoadLimits) (*load, error) {
 			return &inflight.Rooms{Most: max(limits.Bytes/share, 1), Pieces: int(limits.Bytes/leastBytes) + 1, Wait: loadWait}
 		}
 		l.org, l.caller = shares(), shares()
+		l.watches = &inflight.Rooms{Most: beginning, Pieces: beginning + waitingToBegin, Wait: loadWait}
 	}
 	for _, gauge := range []prometheus.Collector{
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -157,6 +162,17 @@ func (l *load) doors(caller, payer string, w tenancy.Workspace, requests, bytes 
 	return doors
 }
 
+// beginningDoors are those of a watch, until it has sent what it begins with.
+func (l *load) beginningDoors(caller string, w tenancy.Workspace, info *request.RequestInfo) []door {
+	if l.watches == nil || !begins(info) {
+		return nil
+	}
+	return []door{{
+		"watches_beginning_per_workspace", "too many watches of this workspace begin; try again",
+		func(ctx context.Context) (func(), bool, error) { return l.watches.Enter(ctx, w.ClusterID, caller, 1) },
+	}}
+}
+
 // heavyDoors are those of a request that counts for LoadLimits.Bytes.
 func (l *load) heavyDoors(caller, payer string, w tenancy.Workspace, bytes int64) []door {
 	ofShare := bytes
@@ -166,23 +182,15 @@ func (l *load) heavyDoors(caller, payer string, w tenancy.Workspace, bytes int64
 	rooms := func(limit, refusal string, in *inflight.Rooms, key, owner string) door {
 		return door{limit, refusal, func(ctx context.Context) (func(), bool, error) { return in.Enter(ctx, key, owner, ofShare) }}
 	}
-	doors := []door{
+	return []door{
 		rooms("bytes_in_flight_per_person", "too much data is in progress for you; wait until a request ends, and list with a limit",
 			l.caller, caller, w.OrgUUID),
 		rooms("bytes_in_flight_per_org", "too much data of your organization is in progress; wait until a request ends, and list with a limit",
 			l.org, w.OrgUUID, caller),
-	}
-	if l.large != nil {
-		doors = append(doors, door{
-			"bytes_in_flight_per_creator", "too much data of the organizations of one creator is in progress; wait until a request ends, and list with a limit",
-			func(ctx context.Context) (func(), bool, error) { return l.large.Enter(ctx, payer, w.OrgUUID, 1) },
-		})
-	}
-	return append(doors, door{
-		"bytes_in_flight", "too much data is in progress in the hub; try again", func(ctx context.Context) (func(), bool, error) {
+		{"bytes_in_flight", "too much data is in progress in the hub; try again", func(ctx context.Context) (func(), bool, error) {
 			return l.all.Enter(ctx, payer, min(bytes, l.org.Most))
-		},
-	})
+		}},
+	}
 }
 
 // heavy reports whether a request counts for LoadLimits.Bytes.
@@ -211,9 +219,14 @@ func (l *load) enter(r *http.Request, caller, payer string, in tenancy.Workspace
 			f()
 		}
 	})
-	requests, bytes := l.weigh(in, r, info)
+	doors := append(l.objectDoors(caller, in, info), l.beginningDoors(caller, in, info)...)
+	requests, bytes := int64(0), int64(leastBytes)
+	if info.Verb != "watch" || replays(r, info) {
+		requests, bytes = l.weigh(in, r, info)
+		doors = append(doors, l.doors(caller, payer, in, requests, bytes)...)
+	}
 	a.bytes, a.heavy = bytes, l.heavy(bytes)
-	for _, d := range append(l.objectDoors(caller, in, info), l.doors(caller, payer, in, requests, bytes)...) {
+	for _, d := range doors {
 		f, late, err := d.enter(ctx)
 		if a.waited = a.waited || late; err != nil {
 			a.leave()
@@ -223,7 +236,7 @@ func (l *load) enter(r *http.Request, caller, payer string, in tenancy.Workspace
 		entered = append(entered, f)
 	}
 	// Nobody knows how long a large answer takes where Bytes is no limit.
-	a.timed = a.heavy || len(entered) > 0 && bytes <= light
+	a.timed = requests > 0 && (a.heavy || len(entered) > 0 && bytes <= light)
 	return a, nil
 }
 
@@ -248,8 +261,12 @@ func (l *load) weigh(w tenancy.Workspace, r *http.Request, info *request.Request
 	case compares(r.Method, info):
 		bytes = leastBytes + held*sizeOfBody(r)
 	}
-	lists := info.Verb == "list" || info.Verb == "deletecollection" || info.Verb == "watch"
+	lists := reads(info) || info.Verb == "watch"
 	table := tabular(r, info)
+	if r.Method == http.MethodHead && lists {
+		// kcp makes the whole answer and sends none of it.
+		bytes += l.limits.Bytes / share / unknownShare
+	}
 	if !lists && !describes(info) && !table || l.limits.Stored == nil {
 		return requests, bytes
 	}
@@ -287,13 +304,18 @@ func (l *load) weigh(w tenancy.Workspace, r *http.Request, info *request.Request
 // tabular reports whether kcp answers a request with a table whose columns a tenant may have defined: each can be a copy
 // of an object.
 func tabular(r *http.Request, info *request.RequestInfo) bool {
-	return info.Verb != "deletecollection" && strings.Contains(info.APIGroup, ".") && r.Method == http.MethodGet &&
+	return strings.Contains(info.APIGroup, ".") && (!writes(r.Method) || info.Verb == "deletecollection") &&
 		strings.Contains(strings.ToLower(strings.Join(r.Header["Accept"], ",")), "as=table")
 }
 
 // expands reports whether kcp makes much more of the body of a request than its size.
 func expands(r *http.Request, info *request.RequestInfo) bool {
 	return writes(r.Method) && (inYAML(r) || info.Resource == "customresourcedefinitions" || info.Resource == "apiresourceschemas")
+}
+
+// reads reports whether kcp reads all objects of a kind for a request and can answer with them.
+func reads(info *request.RequestInfo) bool {
+	return info.Verb == "list" || info.Verb == "deletecollection"
 }
 
 // describes reports whether a request is for the OpenAPI documents of a Workspace, which kcp makes of all
@@ -303,10 +325,10 @@ func describes(info *request.RequestInfo) bool {
 }
 
 // limitOf returns the limit of a list. kcp ignores it for a list of resourceVersion 0, which it answers
-// from its cache.
+// from its cache, and reads on until as many objects match a selector.
 func limitOf(r *http.Request) (limit int64, ok bool) {
 	query := r.URL.Query()
-	if query.Get("resourceVersion") == "0" {
+	if query.Get("resourceVersion") == "0" || query.Get("labelSelector") != "" || query.Get("fieldSelector") != "" {
 		return 0, false
 	}
 	limit, err := strconv.ParseInt(query.Get("limit"), 10, 64)

@@ -173,7 +173,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	var admitted admission
 	longRunning, payer := streaming(r, info), p.config.Payer(entry.Workspace.OrgUUID)
-	counts := !longRunning || replays(r, info)
+	counts := !longRunning || begins(info)
 	if counts {
 		if admitted, err = p.load.enter(r, user, payer, entry.Workspace, info); err != nil {
 			return err
@@ -237,8 +237,11 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 		_ = control.SetWriteDeadline(time.Time{})
 	}
 	if counts {
-		s.outgrown, e.plain = p.load.outgrown(r.WithContext(ctx), s, entry.Workspace, info, admitted)
+		s.outgrown = p.load.outgrown(r.WithContext(ctx), s, entry.Workspace, info, admitted)
 		defer s.outgrown.end()
+		var leave func()
+		leave, e.plain = p.load.compress(r, entry.Workspace.OrgUUID, info, admitted)
+		defer leave()
 	}
 	switch {
 	case longRunning && counts:

@@ -14,11 +14,17 @@ import (
 // comes in that time, spent waiting for kcp, where it sends events: in a busy Workspace they never cease.
 const replayIdle, slow = 250 * time.Millisecond, 128 << 10
 
+// begins reports whether kcp begins the answer to a watch with more than one object: with what exists, or with what it keeps
+// of the changes since a version, which may be as much.
+func begins(info *request.RequestInfo) bool {
+	return info.Verb == "watch" && (info.Name == "" || info.Namespace == "")
+}
+
 // replays reports whether kcp begins the answer to a watch with all objects that exist: it does without a
 // resource version, with version 0 and with sendInitialEvents. For a watch of one object in one namespace it looks up
 // that one.
 func replays(r *http.Request, info *request.RequestInfo) bool {
-	if info.Verb != "watch" || info.Name != "" && info.Namespace != "" {
+	if !begins(info) {
 		return false
 	}
 	query := r.URL.Query()
@@ -33,18 +39,20 @@ func replays(r *http.Request, info *request.RequestInfo) bool {
 	return versions[0] == "" || err == nil && n == 0
 }
 
-// replay is the beginning of a watch, in which kcp sends what exists. It counts as a list without a limit
-// does, and is over when as much was sent as the list counts for, when nothing or little has come for a moment, or after
-// half of the time in which the answer to a list must be read, if the client keeps up. A client that does not read in time
-// loses the watch. However long kcp takes, the next replay waits: many at once only take longer.
+// replay is the beginning of a watch, in which kcp sends what exists, or what it keeps of the changes since a version. It
+// counts as a list without a limit does, or for little, and is over when as much was sent as an Organization may have in
+// progress, when nothing or little has come for a moment, or after half of the time in which the answer to a list must be
+// read, if the client keeps up. A client that does not read in time loses the watch. However long kcp takes, the next
+// replay waits: many at once only take longer.
 type replay struct {
 	leave func()
 	// limited sets the deadline of the client, also of one whose connection was upgraded meanwhile, and
 	// unlimit removes it.
 	limited, unlimit func()
 
-	mu   sync.Mutex
-	left int64
+	mu sync.Mutex
+	// left is how many bytes of it may still come, of most.
+	left, most int64
 	// came has come since so much time was spent waiting for kcp.
 	came   int64
 	waited time.Duration
@@ -57,10 +65,10 @@ type replay struct {
 
 // replay begins the replay of an admitted watch. The caller calls stop.
 func (l *load) replay(s *stream, a admission) *replay {
-	r := &replay{leave: a.leave, left: a.bytes, longest: l.limits.Time / 2, limited: func() {}, unlimit: func() {}}
-	if !a.heavy {
-		// What exists may be more than the hub knows, which it sees before the end.
-		r.left = max(r.left, 2*light)
+	// What exists may be more than the hub knows.
+	r := &replay{
+		leave: a.leave, left: max(a.bytes, l.limits.Bytes/share), most: l.limits.Bytes / share, longest: l.limits.Time / 2,
+		limited: func() {}, unlimit: func() {},
 	}
 	if a.timed {
 		unlimit := limitReading(s.client, l.limits.Time)
@@ -134,11 +142,8 @@ func (r *replay) going() bool {
 	return !r.over
 }
 
-// outgrew has the replay go on for so many bytes more, and give back more room at its end.
-func (r *replay) outgrew(bytes int64, leave func()) {
-	if bytes == 0 {
-		return
-	}
+// outgrew has the replay begin anew, and give back more room at its end.
+func (r *replay) outgrew(leave func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.over {
@@ -146,7 +151,7 @@ func (r *replay) outgrew(bytes int64, leave func()) {
 		return
 	}
 	before := r.leave
-	r.left, r.late, r.leave = bytes, false, func() { before(); leave() }
+	r.left, r.late, r.leave = r.most, false, func() { before(); leave() }
 	r.limit.Reset(r.longest)
 }
 

@@ -154,8 +154,8 @@ func (b *steadily) Read(p []byte) (int, error) {
 
 func (b *steadily) Close() error { return nil }
 
-// What exists keeps the room for as long as kcp takes to send it: with more at once a slow kcp gets slower. The events of a
-// busy Workspace keep it for a moment.
+// A watch keeps the room for as long as kcp takes to send what exists: with more at once a slow kcp gets slower. The events
+// of a busy Workspace end it within a moment.
 func TestWatch_keepsTheRoomWhileKCPSendsWhatExists(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ chunk, begun int }{

@@ -163,9 +163,9 @@ func (o *LimitOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.MaxBytesInFlight, "max-bytes-in-flight", o.MaxBytesInFlight, "Maximum size of the answers of all lists in "+
 		"workspaces that kcp serves at the same time, such as 512Mi, and of what watches begin with. A list counts for all that "+
 		"its workspace stores, or for its limit, and each byte of a definition, or of a body in YAML, for 64; those below 3 MiB do "+
-		"not count. One that gets larger than the hub knew waits in the middle. One organization and one person have at most a "+
-		"quarter each, and all organizations of one creator three quarters; each of the three has one such list at a time for "+
-		"every two of --kcp-cores. What has no room waits for up to 10 seconds. 0 disables the limits.")
+		"not count, and one that gets larger than the hub knew waits in the middle. One organization and one person have at most a "+
+		"quarter each, one such list at a time for every two of --kcp-cores, and all organizations of one creator "+
+		"three quarters. What has no room waits for up to 10 seconds. 0 disables the limits.")
 	fs.IntVar(&o.KCPCores, "kcp-cores", o.KCPCores, "Number of cores of kcp, divided by the number of replicas, for --max-bytes-in-flight: more large lists, or "+
 		"writes of roles, at once than it has cores for hold up everybody. 0 stands for the cores of the hub with an embedded kcp, and for 2 with an external one.")
 	fs.Float64Var(&o.FailedAuthenticationsPerPeer, "failed-authentications-per-peer", o.FailedAuthenticationsPerPeer,

@@ -13,8 +13,8 @@
 //     that, an eightieth of the limit, behind any measurement, and an eighth of what is left behind a fresh one. A
 //     request beyond that waits for a measurement, at most 15 seconds. This holds for four replicas, of a
 //     Workspace; the bytes of an Organization are measured again within minutes where it grows.
-//   - What other replicas let in is found by the next measurement of this one, an hour later at most. For the weight of
-//     requests that read a Workspace it is found by what they read (Larger).
+//   - The next measurement, an hour later at most, finds what other replicas let in. The weight of requests that read a
+//     Workspace does not wait for it: a larger answer is a lower bound of what there is (Larger).
 //   - A resource that cannot be read keeps its last count, and gets all that is added to it, also by requests that kcp
 //     answers with an error: it can have stored what it cannot show. Its updates are weighed one by one. It is one that
 //     kcp refuses to read, or one of a definition or an APIBinding that kcp does not find. So a tenant makes

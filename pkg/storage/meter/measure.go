@@ -179,7 +179,7 @@ func (m *Meter) measureNext(ctx context.Context) bool {
 	}
 	// What was added meanwhile may have been read or not, so it counts.
 	c.take(reading, before)
-	c.known, c.measuredAt, c.seen = true, c.at, 0
+	c.known, c.measuredAt, c.lowerBound = true, c.at, 0
 	if c.incomplete {
 		log.From(ctx).Info("a resource of a workspace could not be read, so its last count stays",
 			zap.String("workspace", c.UUID), zap.Strings("resources", c.unread()))

@@ -138,8 +138,8 @@ type counted struct {
 	by       map[string]growth
 	admitted Use
 	updating int64
-	// seen is what was seen of it since the last measurement, where that is more than was known.
-	seen int64
+	// lowerBound is the largest size that an answer had since the last measurement, where that is more than was known.
+	lowerBound int64
 	// queued is true while it waits for a measurement, urgent if somebody needs that soon.
 	queued, urgent bool
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What another replica let in weighs as soon as it was seen, until a measurement tells what there is.
-func TestMeter_whatWasSeenWeighsUntilItIsMeasured(t *testing.T) {
+// An answer that is larger than what is known is the weight of a Workspace until the next measurement.
+func TestMeter_aLargeAnswerWeighsUntilTheNextMeasurement(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t)
 	w := workspace("a", "c0")
