@@ -48,12 +48,13 @@ func (p *piece) in() bool {
 // Enter waits for room for work of an owner. waited is true if there was none at first. The error is
 // ErrFull; without one the caller calls leave once when the work has ended.
 func (r *Room) Enter(ctx context.Context, owner string, weight int64) (leave func(), waited bool, err error) {
-	p := &piece{weight: min(weight, r.Most), entered: make(chan struct{})}
-	leave = func() { r.free(p.weight, owner) }
-	switch ok, entered := r.line(p, owner); {
+	taken := min(weight, r.Most)
+	leave = func() { r.free(taken, owner) }
+	p, ok := r.line(taken, owner)
+	switch {
 	case !ok:
 		return nil, false, ErrFull
-	case entered:
+	case p == nil:
 		return leave, false, nil
 	}
 	timer := time.NewTimer(r.Wait)
@@ -70,22 +71,33 @@ func (r *Room) Enter(ctx context.Context, owner string, weight int64) (leave fun
 	return leave, true, nil
 }
 
-// line puts a piece into the line and reports whether it could enter at once. ok is false if the room that is left is
-// for others.
-func (r *Room) line(p *piece, owner string) (ok, entered bool) {
+// line puts work into the line. p is nil if it could enter at once, which allocates nothing where nobody waits. ok is false
+// if the room that is left is for others.
+func (r *Room) line(weight int64, owner string) (p *piece, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.Reserve > 0 && r.used+p.weight > r.Most-r.Reserve && r.of[owner]+p.weight > r.Little {
-		return false, false
+	if r.Reserve > 0 && r.used+weight > r.Most-r.Reserve && r.of[owner]+weight > r.Little {
+		return nil, false
 	}
-	r.count(owner, p.weight)
+	r.count(owner, weight)
+	if r.next == nil && r.waiting.Len() == 0 && r.used+weight <= r.Most {
+		r.used += weight
+		return nil, true
+	}
+	p = &piece{weight: weight, entered: make(chan struct{})}
 	r.waiting.Push(p, owner, false)
 	r.admit()
-	return true, p.in()
+	if p.in() {
+		return nil, true
+	}
+	return p, true
 }
 
-// count adds to the weight of the work of an owner. r.mu is locked.
+// count adds to the weight of the work of an owner, which the reserve alone asks for. r.mu is locked.
 func (r *Room) count(owner string, weight int64) {
+	if r.Reserve == 0 {
+		return
+	}
 	if r.of == nil {
 		r.of = map[string]int64{}
 	}
