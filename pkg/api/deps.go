@@ -218,8 +218,9 @@ func (d *Deps) Rows(r *http.Request, user string) ([]rest.MembershipRow, error) 
 	if err != nil {
 		return nil, err
 	}
-	rows := []rest.MembershipRow{}
-	for _, e := range d.Views.Index(user) {
+	entries := d.Views.Index(user)
+	rows := make([]rest.MembershipRow, 0, len(entries))
+	for _, e := range entries {
 		if !deleted && e.SoftDeletedAt != nil {
 			continue
 		}

@@ -92,6 +92,8 @@ type Authentication struct {
 // Authenticate authenticates the caller. It refuses credentials that Caller.Valid refuses.
 func Authenticate(a Authentication) func(http.Handler) http.Handler {
 	p := a.person()
+	// A method value is allocated where it is made.
+	valid, endsAt := p.check, p.endsAt
 	return func(next http.Handler) http.Handler {
 		return httpapi.Handler(func(w http.ResponseWriter, r *http.Request) error {
 			caller, err := a.callerOf(r)
@@ -108,7 +110,7 @@ func Authenticate(a Authentication) func(http.Handler) http.Handler {
 			}
 			caller.PlatformAdmin, caller.selfService = a.Admins.Has(caller.Identity), selfService(r, caller.User.Name)
 			caller.Auditor = a.Auditors.Has(caller.Identity)
-			caller.valid, caller.endsAt = p.check, p.endsAt
+			caller.valid, caller.endsAt = valid, endsAt
 			identified(r, caller)
 			if err := caller.Valid(); err != nil {
 				return err

@@ -10,13 +10,30 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 )
 
-var (
-	uuidPattern      = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
-	clusterIDPattern = regexp.MustCompile(`^[a-z0-9]{1,32}$`)
-)
+// uuidPattern is what IsUUID accepts, for policies of kcp.
+const uuidPattern = `^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`
 
-// IsUUID reports whether s is a UUID in canonical lower case (O-1).
-func IsUUID(s string) bool { return len(s) == 36 && uuidPattern.MatchString(s) }
+var clusterIDPattern = regexp.MustCompile(`^[a-z0-9]{1,32}$`)
+
+// IsUUID reports whether s is a UUID in canonical lower case (O-1). Every request asks it about the UUIDs in its path.
+func IsUUID(s string) bool {
+	if len(s) != 36 {
+		return false
+	}
+	for i, c := range []byte(s) {
+		switch i {
+		case 8, 13, 18, 23:
+			if c != '-' {
+				return false
+			}
+		default:
+			if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+				return false
+			}
+		}
+	}
+	return true
+}
 
 // IsClusterID reports whether s has the form of a logical cluster's ID.
 func IsClusterID(s string) bool { return clusterIDPattern.MatchString(s) }

@@ -128,6 +128,15 @@ func TestIsUUID_acceptsCanonicalOnly(t *testing.T) {
 	} {
 		require.Equal(t, good, tenancy.IsUUID(s), "%q", s)
 	}
+	// The same as the pattern that kcp's policies have.
+	pattern := regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+	for i := range 36 {
+		for c := range 256 {
+			s := []byte("231a151a-434e-4623-ad6e-69406abb9387")
+			s[i] = byte(c)
+			require.Equal(t, pattern.Match(s), tenancy.IsUUID(string(s)), "%q", s)
+		}
+	}
 	require.True(t, tenancy.IsUUID(tenancy.PersonalOrgUUID("uid")))
 	require.NotEqual(t, tenancy.PersonalOrgUUID("uid"), tenancy.DefaultWorkspaceUUID("uid"))
 }

@@ -241,7 +241,7 @@ func botGroups() []string { return []string{groupAccounts, groupAccounts + ":" +
 // isBotName is true for a name in the form of those of bots. The length bounds the cost of the
 // match.
 func isBotName(name string) string {
-	return fmt.Sprintf("(%[1]s.size() == 36 && %[1]s.matches(%[2]s))", name, quoted(uuidPattern.String()))
+	return fmt.Sprintf("(%[1]s.size() == 36 && %[1]s.matches(%[2]s))", name, quoted(uuidPattern))
 }
 
 // subjects is true for the removal of a binding, and where every subject s is allowed.
