@@ -36,6 +36,8 @@ const (
 	firstRetry, lastRetry = time.Second, 30 * time.Second
 	// maxKeys is the maximum size of kcp's keys, in bytes.
 	maxKeys = 1 << 20
+	// maxAsked is how many logical clusters of a shard are asked for its keys.
+	maxAsked = 64
 	// askTimeout limits one series of requests.
 	askTimeout = 10 * time.Second
 	// probe is the Secret that the hub deletes to learn whether kcp looks it up.
@@ -210,20 +212,20 @@ func (a *Accounts) accepts(ctx context.Context, token string) (bool, error) {
 }
 
 // Keys gets the public keys of kcp's tokens, as a JSON Web Key Set. Each shard may sign with keys of
-// its own: others are logical clusters on the other shards. With an error, the keys are those of the
-// shards that answer.
-func (a *Accounts) Keys(ctx context.Context, others ...string) ([]byte, error) {
-	clusters := []string{a.cluster}
-	for _, cluster := range others {
-		if !slices.Contains(clusters, cluster) {
-			clusters = append(clusters, cluster)
+// its own: others are logical clusters on the other shards, those of one shard together. kcp refuses every request in a
+// deactivated one, so the next one of its shard is asked then. With an error, the keys are those of the shards that answer.
+func (a *Accounts) Keys(ctx context.Context, others ...[]string) ([]byte, error) {
+	clusters := [][]string{{a.cluster}}
+	for _, of := range others {
+		if !slices.Contains(of, a.cluster) {
+			clusters = append(clusters, of[:min(len(of), maxAsked)])
 		}
 	}
 	// They are asked at once: a shard that does not answer must not take the time of the others.
 	sets, failures := make([]keySet, len(clusters)), make([]error, len(clusters), len(clusters)+1)
 	var asked sync.WaitGroup
-	for i, cluster := range clusters {
-		asked.Go(func() { sets[i], failures[i] = a.keysOf(ctx, cluster) })
+	for i, of := range clusters {
+		asked.Go(func() { sets[i], failures[i] = a.keysOfShard(ctx, of) })
 	}
 	asked.Wait()
 	set := keySet{Keys: []json.RawMessage{}}
@@ -239,7 +241,20 @@ type keySet struct {
 	Keys []json.RawMessage `json:"keys"`
 }
 
-// keysOf gets the keys of the shard that a logical cluster lies on.
+// errRefused says that kcp refuses a request.
+var errRefused = errors.New("kcp answers")
+
+// keysOfShard gets the keys of the shard on which all of some logical clusters lie.
+func (a *Accounts) keysOfShard(ctx context.Context, clusters []string) (set keySet, err error) {
+	for _, cluster := range clusters {
+		if set, err = a.keysOf(ctx, cluster); !errors.Is(err, errRefused) {
+			break
+		}
+	}
+	return set, err
+}
+
+// keysOf gets the keys of the shard that a logical cluster lies on. The error is errRefused for an answer without keys.
 func (a *Accounts) keysOf(ctx context.Context, cluster string) (set keySet, err error) {
 	client, _ := a.clients.HTTP()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.clients.ClusterURL(cluster)+"/openid/v1/jwks", http.NoBody)
@@ -253,7 +268,7 @@ func (a *Accounts) keysOf(ctx context.Context, cluster string) (set keySet, err 
 	defer func() { _ = response.Body.Close() }()
 	raw, err := io.ReadAll(io.LimitReader(response.Body, maxKeys))
 	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("kcp answers %s", response.Status)
+		err = fmt.Errorf("%w %s", errRefused, response.Status)
 	}
 	if err == nil {
 		err = json.Unmarshal(raw, &set)

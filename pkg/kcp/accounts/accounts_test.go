@@ -25,6 +25,9 @@ func TestKeys_areThoseOfAllShardsThatAnswer(t *testing.T) {
 		asked.Add(1)
 		cluster := strings.Split(r.URL.Path, "/")[2]
 		switch cluster {
+		case "deactivated":
+			http.Error(w, "", http.StatusForbidden)
+			return
 		case "three":
 			close(answered)
 		case "down":
@@ -40,13 +43,15 @@ func TestKeys_areThoseOfAllShardsThatAnswer(t *testing.T) {
 	}))
 	a := accounts.New(server.Clients(), "providers", "kedge", clock.RealClock{})
 	for _, c := range []struct {
-		others []string
+		others [][]string
 		want   string
 		fails  bool
 	}{
 		{nil, `{"keys":[{"kid":"providers","kty":"EC"}]}`, false},
-		{[]string{"providers", "two"}, `{"keys":[{"kid":"providers","kty":"EC"},{"kid":"two","kty":"EC"}]}`, false},
-		{[]string{"down", "three"}, `{"keys":[{"kid":"providers","kty":"EC"},{"kid":"three","kty":"EC"}]}`, true},
+		{[][]string{{"other", "providers"}, {"two"}}, `{"keys":[{"kid":"providers","kty":"EC"},{"kid":"two","kty":"EC"}]}`, false},
+		{[][]string{{"deactivated", "two", "four"}}, `{"keys":[{"kid":"providers","kty":"EC"},{"kid":"two","kty":"EC"}]}`, false},
+		{[][]string{{"deactivated"}}, `{"keys":[{"kid":"providers","kty":"EC"}]}`, true},
+		{[][]string{{"down"}, {"three"}}, `{"keys":[{"kid":"providers","kty":"EC"},{"kid":"three","kty":"EC"}]}`, true},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		raw, err := a.Keys(ctx, c.others...)
@@ -54,5 +59,5 @@ func TestKeys_areThoseOfAllShardsThatAnswer(t *testing.T) {
 		require.JSONEq(t, c.want, string(raw))
 		require.Equal(t, c.fails, err != nil, "%v", err)
 	}
-	require.EqualValues(t, 6, asked.Load())
+	require.EqualValues(t, 11, asked.Load())
 }

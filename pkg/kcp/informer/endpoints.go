@@ -319,13 +319,13 @@ func (e *Endpoints) Outage() error {
 // URLs are the endpoints that are named.
 func (e *Endpoints) URLs() []string { return *e.current.Load() }
 
-// Clusters returns one logical cluster of each endpoint that has any.
-func (e *Endpoints) Clusters() (clusters []string) {
+// Clusters returns the logical clusters of each endpoint that has any, in no order.
+func (e *Endpoints) Clusters() (clusters [][]string) {
 	for _, url := range e.URLs() {
 		for _, i := range e.informers {
 			if l := i.endpoint(url); l != nil {
 				if of := l.names(); len(of) > 0 {
-					clusters = append(clusters, of[0])
+					clusters = append(clusters, of)
 					break
 				}
 			}

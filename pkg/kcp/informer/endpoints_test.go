@@ -383,7 +383,7 @@ func outageOfOneShard(t *testing.T, silence http.HandlerFunc) {
 		return listed && slices.Equal(s.users.names(), []string{"u", "v"})
 	}, long, time.Millisecond)
 	s.synced(true)
-	require.ElementsMatch(t, []string{"hub", "far"}, s.endpoints.Clusters())
+	require.ElementsMatch(t, [][]string{{"hub"}, {"far"}}, s.endpoints.Clusters())
 	refused := func(clusters ...string) func() bool {
 		return func() bool { return errs.Is(s.endpoints.Err(clusters...), errs.Unavailable) }
 	}
