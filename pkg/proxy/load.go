@@ -219,13 +219,17 @@ func (l *load) enter(r *http.Request, caller, payer string, in tenancy.Workspace
 			f()
 		}
 	})
-	doors := append(l.objectDoors(caller, in, info), l.beginningDoors(caller, in, info)...)
+	doors := l.objectDoors(caller, in, info)
 	requests, bytes := int64(0), int64(leastBytes)
 	if info.Verb != "watch" || replays(r, info) {
 		requests, bytes = l.weigh(in, r, info)
 		doors = append(doors, l.doors(caller, payer, in, requests, bytes)...)
 	}
 	a.bytes, a.heavy = bytes, l.heavy(bytes)
+	if !a.heavy {
+		// Those of a heavy one bound it already, and nobody waits for others with a place of this one.
+		doors = append(doors, l.beginningDoors(caller, in, info)...)
+	}
 	for _, d := range doors {
 		f, late, err := d.enter(ctx)
 		if a.waited = a.waited || late; err != nil {

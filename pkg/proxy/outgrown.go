@@ -45,7 +45,7 @@ func (l *load) outgrown(r *http.Request, s *stream, in tenancy.Workspace, info *
 	}
 	return &outgrown{
 		load: l, ctx: r.Context(), client: s.client, caller: s.key.user, payer: s.payer, in: in,
-		stored: (info.Verb == "list" || info.Verb == "watch") && !tabular(r, info),
+		stored: (info.Verb == "list" || replays(r, info)) && !tabular(r, info),
 	}
 }
 

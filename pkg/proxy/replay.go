@@ -67,7 +67,7 @@ type replay struct {
 func (l *load) replay(s *stream, a admission) *replay {
 	// What exists may be more than the hub knows.
 	r := &replay{
-		leave: a.leave, left: max(a.bytes, l.limits.Bytes/share), most: l.limits.Bytes / share, longest: l.limits.Time / 2,
+		leave: a.leave, left: max(a.bytes, l.limits.Bytes/share, 2*light), most: l.limits.Bytes / share, longest: l.limits.Time / 2,
 		limited: func() {}, unlimit: func() {},
 	}
 	if a.timed {
@@ -90,7 +90,8 @@ func (l *load) replay(s *stream, a admission) *replay {
 			if r.late = true; !r.reading {
 				r.limited()
 			}
-			return r.reading
+			// One that no deadline holds to its client gives the room back.
+			return r.reading || !a.timed
 		})
 	})
 	return r
