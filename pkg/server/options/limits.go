@@ -166,8 +166,9 @@ func (o *LimitOptions) addFlags(fs *pflag.FlagSet) {
 		"not count, and one that gets larger than the hub knew waits in the middle. One organization and one person have at most a "+
 		"quarter each, one such list at a time for every two of --kcp-cores, and all organizations of one creator "+
 		"three quarters. What has no room waits for up to 10 seconds. 0 disables the limits.")
-	fs.IntVar(&o.KCPCores, "kcp-cores", o.KCPCores, "Number of cores of kcp, divided by the number of replicas, for --max-bytes-in-flight: more large lists, or "+
-		"writes of roles, at once than it has cores for hold up everybody. 0 stands for the cores of the hub with an embedded kcp, and for 2 with an external one.")
+	fs.IntVar(&o.KCPCores, "kcp-cores", o.KCPCores, "Number of cores of kcp, divided by the number of replicas, for "+
+		"--max-bytes-in-flight: more large lists, or writes of roles, at once than it has cores for hold up everybody. "+
+		"0 stands for the cores of the hub with an embedded kcp, and for 2 with an external one.")
 	fs.Float64Var(&o.FailedAuthenticationsPerPeer, "failed-authentications-per-peer", o.FailedAuthenticationsPerPeer,
 		"Maximum rate of requests with an invalid token from one peer. "+
 			"Above it only tokens that the hub handed out or that were valid before are accepted from that peer. Requests"+rateUsage)
