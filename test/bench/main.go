@@ -53,10 +53,9 @@
 //	roles, proxied writes that change nothing             13 → 14; 49 → 67; 274 → 421. 13 → 9.3; 48 → 48; 249 → 286
 //	logins of strangers from 40 networks                  9.5 → 20; 44 → 90; 356 → 545
 //
-// With two hubs before one kcp, all on the same 2 cores, most are alike. Large lists are not: kcp, two hubs and the flood
-// are then four that pass on 20 MB at once.
+// With two hubs before one kcp, all on the same 2 cores, each hub lets one of 20 MB in at a time, so kcp has no core left:
 //
-//	lists: 300 at once of 20 MB                           5.1 → 7.6; 30 → 2276; 267 → 5306
+//	lists, watches: 300 at once of 20 MB                  3.1 → 5.6; 11 → 113; 206 → 917. 2.6 → 4.0; 11 → 92; 202 → 496
 //
 // One run of "bursts" and one of "backup", on 2 cores:
 //
