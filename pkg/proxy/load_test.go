@@ -118,6 +118,8 @@ func TestLoad_aFloodOfListsHoldsUpItsOrganizationAlone(t *testing.T) {
 		{"lists with a limit", http.MethodGet, secrets + "?limit=3", 3},
 		{"lists of Workspaces in which the limit is no limit", http.MethodGet, secrets + "?limit=500", 1},
 		{"lists with a limit that kcp ignores", http.MethodGet, secrets + "?limit=3&resourceVersion=0", 1},
+		{"lists with a limit and a selector", http.MethodGet, secrets + "?limit=3&labelSelector=a%3Db", 1},
+		{"lists with a limit and a selector of fields", http.MethodGet, secrets + "?limit=3&fieldSelector=type%3Da", 1},
 		{"limits that are none", http.MethodGet, secrets + "?limit=0", 1},
 		{"negative limits", http.MethodGet, secrets + "?limit=-1", 1},
 		{"deletions of everything", http.MethodDelete, secrets, 1},

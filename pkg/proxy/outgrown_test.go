@@ -207,3 +207,26 @@ func TestLoad_fewWatchesOfAWorkspaceBeginAtOnce(t *testing.T) {
 		require.Equal(t, 40, l.answered(http.StatusOK))
 	})
 }
+
+// The attack: deletions of everything that kcp answers with a table, of which each column can be a copy of an object.
+func TestLoad_tablesOfDeletionsCountForTheirColumns(t *testing.T) {
+	t.Parallel()
+	for accept, most := range map[string]int{"application/json;as=Table;v=v1;g=meta.k8s.io": 1, "application/json": 5} {
+		t.Run(accept, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := newLoaded(t, 2, proxy.LoadLimits{Bytes: 64 * mebibyte, Parallel: 1})
+				for range 5 {
+					l.running.Go(func() {
+						r := request(http.MethodDelete, "/clusters/aaaa/apis/example.com/v1/namespaces/default/things?dryRun=All", "alice")
+						r.Header.Set("Accept", accept)
+						l.do(r)
+					})
+				}
+				require.Equal(t, most, l.kcp.has("aaaa"))
+				close(l.kcp.released)
+				l.running.Wait()
+			})
+		})
+	}
+}
