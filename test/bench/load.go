@@ -6,18 +6,14 @@ import (
 	"crypto/x509"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/go-chi/chi/v5"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-
-	"github.com/faroshq/kedge-hub/pkg/certs"
 )
 
 // loadTime is the duration of a single load.
@@ -92,27 +88,6 @@ func clientFor(ca []byte) *http.Client {
 	return &http.Client{Timeout: time.Minute, Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, MaxIdleConnsPerHost: 128,
 	}}
-}
-
-// bareServer serves the given bytes from a chi handler over TLS. It is the baseline of REST
-// reads.
-func bareServer(dir string, body []byte) (url string, client *http.Client, stop func(), err error) {
-	bundle, err := certs.Ensure(dir, []string{"127.0.0.1"}, time.Now())
-	if err != nil {
-		return "", nil, nil, err
-	}
-	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", nil, nil, err
-	}
-	router := chi.NewRouter()
-	router.Get("/bare", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(body)
-	})
-	server := &http.Server{Handler: router, ReadHeaderTimeout: time.Minute, TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{bundle.Certificate}}}
-	go func() { _ = server.ServeTLS(listener, "", "") }()
-	return "https://" + listener.Addr().String() + "/bare", clientFor(bundle.CAPEM), func() { _ = server.Close() }, nil
 }
 
 // kcpOf returns the admin's client of the kcp behind a hub.

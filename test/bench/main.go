@@ -1,9 +1,10 @@
 // Command bench measures the hub against its baselines, in one run on one machine, and prints
-// one table. With an argument it prints the rows about that alone: "logins", "creates", "revocation", "starts", "bursts"
-// or "many". The last two, which take some minutes, are not in the table of a run without an argument. It needs the
-// programs that make bench builds. It starts itself as "bench scaled-hub" to serve reads from caches of a given
-// size. With the argument "walls" it measures the walls between tenants instead: see "bench walls --help". With the
-// argument "backup" it measures what a neighbour notices of backups of a store of 1 GiB, or of --size MiB.
+// one table. With an argument it prints the rows about that alone: "logins", "reads", "creates", "revocation", "starts",
+// "bursts" or "many". The last two, which take some minutes, are not in the table of a run without an argument. It needs
+// the programs that make bench builds. It starts itself as "bench bare-server", the floor of reads, and as
+// "bench scaled-hub" to serve reads from caches of a given size. With the argument "walls" it measures the walls between
+// tenants instead: see "bench walls --help". With the argument "backup" it measures what a neighbour notices of backups
+// of a store of 1 GiB, or of --size MiB.
 //
 // One run on 2 cores, against the baselines, with the targets:
 //
@@ -90,7 +91,7 @@ func main() {
 	do := func() error { return run(measure) }
 	parts := map[string]func(dir string) ([]row, error){
 		"logins": measureLogins, "creates": measureCreation, "bursts": measureBursts, "many": measureMany,
-		"revocation": onHub(measureRevocation), "starts": startsAlone,
+		"revocation": onHub(measureRevocation), "starts": startsAlone, "reads": onHub(measureReads),
 	}
 	if len(os.Args) == 2 && parts[os.Args[1]] != nil {
 		do = func() error { return run(inTemp(parts[os.Args[1]])) }
@@ -106,6 +107,9 @@ func main() {
 	}
 	if len(os.Args) == 3 && os.Args[1] == "trips" {
 		do = func() error { return measureTrips(os.Args[2]) }
+	}
+	if len(os.Args) == 4 && os.Args[1] == bareArgument {
+		do = func() error { return serveBare(os.Args[2], os.Args[3]) }
 	}
 	if len(os.Args) == 7 && os.Args[1] == scaledArgument {
 		do = func() error { return serveScaled(os.Args[2], os.Args[3], os.Args[4:]) }

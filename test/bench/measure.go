@@ -68,12 +68,12 @@ func measureReads(h *hubProcess) ([]row, error) {
 		if err != nil {
 			return nil, err
 		}
-		url, bareClient, stop, err := bareServer(filepath.Join(h.dir, "bare-tls"), a.Raw)
+		floor, err := startBare(filepath.Join(h.dir, "bare", filepath.Base(path)), a.Raw)
 		if err != nil {
 			return nil, err
 		}
 		for _, connections := range []int{8, 64} {
-			bare, err := load(bareClient, url, header, connections, loadTime)
+			bare, err := load(floor.http, floor.URL+"/bare", header, connections, loadTime)
 			if err != nil {
 				return nil, err
 			}
@@ -86,7 +86,7 @@ func measureReads(h *hubProcess) ([]row, error) {
 				row{what, perSecond(bare), perSecond(hub), ratio(hub.perSecond, bare.perSecond), "≥ 0.50"},
 				row{what + ", p99", bare.p99.String(), hub.p99.String(), ratio(hub.p99.Seconds(), bare.p99.Seconds()), "≤ 2.00"})
 		}
-		stop()
+		floor.Kill()
 	}
 	slices.SortStableFunc(rows, func(a, b row) int { return compare(a.what, b.what) })
 	return rows, nil

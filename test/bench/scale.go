@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -29,64 +28,13 @@ const (
 // scaledArgument is the argument that starts this program as a scaled hub.
 const scaledArgument = "scaled-hub"
 
-type scaledProcess struct {
-	*framework.Process
-	*framework.Client
-	http *http.Client
-}
-
 // startScaled starts a scaled hub and waits until its caches are full.
-func startScaled(dir string, p platform) (*scaledProcess, error) {
-	program, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	dir = filepath.Join(dir, fmt.Sprintf("scaled-%d", p.people))
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	port, err := framework.FreePort()
-	if err != nil {
-		return nil, err
-	}
-	address := fmt.Sprintf("127.0.0.1:%d", port)
-	process, err := framework.StartProcess(program, scaledArgument, dir, address, strconv.Itoa(p.orgs), strconv.Itoa(p.workspaces), strconv.Itoa(p.people))
-	if err != nil {
-		return nil, err
-	}
-	s := &scaledProcess{Process: process}
-	if err := s.await(dir, address); err != nil {
-		process.Kill()
-		return nil, err
-	}
-	return s, nil
+func startScaled(dir string, p platform) (*served, error) {
+	return startServed(scaledArgument, filepath.Join(dir, fmt.Sprintf("scaled-%d", p.people)), strconv.Itoa(p.orgs), strconv.Itoa(p.workspaces), strconv.Itoa(p.people))
 }
 
-func (s *scaledProcess) await(dir, address string) error {
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(2 * framework.Long)
-	ca := filepath.Join(dir, "tls", "ca.crt")
-	for {
-		if s.Client == nil {
-			s.Client, _ = framework.NewClient("https://"+address, ca)
-		} else if a, err := s.Try(framework.Call{Method: http.MethodGet, Path: "/api"}); err == nil && a.Code != 0 {
-			pem, err := os.ReadFile(ca)
-			s.http = clientFor(pem)
-			return err
-		}
-		select {
-		case <-s.Ended():
-			return fmt.Errorf("a scaled hub ended: %s", s.Output)
-		case <-deadline:
-			return fmt.Errorf("a scaled hub did not fill its views: %s", s.Output)
-		case <-tick.C:
-		}
-	}
-}
-
-// figures requests the figures of the scaled hub.
-func (s *scaledProcess) figures() (figures, error) {
+// scaledFigures requests the figures of a scaled hub.
+func scaledFigures(s *served) (figures, error) {
 	var f figures
 	a, err := s.Try(framework.Call{Method: http.MethodGet, Path: "/figures"})
 	if err == nil && a.Code != http.StatusOK {
@@ -111,11 +59,11 @@ func measureScale(dir string) ([]row, error) {
 		return nil, err
 	}
 	defer many.Kill()
-	fewFigures, err := few.figures()
+	fewFigures, err := scaledFigures(few)
 	if err != nil {
 		return nil, err
 	}
-	manyFigures, err := many.figures()
+	manyFigures, err := scaledFigures(many)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +71,7 @@ func measureScale(dir string) ([]row, error) {
 	for _, read := range large.reads() {
 		var speeds [2]float64
 		for range scaledRounds {
-			for i, hub := range []*scaledProcess{few, many} {
+			for i, hub := range []*served{few, many} {
 				m, err := load(hub.http, hub.URL+read.path, read.header, 8, scaledTime)
 				if err != nil {
 					return nil, err

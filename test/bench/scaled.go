@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -23,7 +21,6 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/users"
 	"github.com/faroshq/kedge-hub/pkg/api/workspaces"
 	"github.com/faroshq/kedge-hub/pkg/auth"
-	"github.com/faroshq/kedge-hub/pkg/certs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
@@ -79,10 +76,6 @@ func serveScaled(dir, address string, sizes []string) error {
 	if p.tree, err = tenancy.NewTree("root:kedge"); err != nil {
 		return err
 	}
-	bundle, err := certs.Ensure(filepath.Join(dir, "tls"), []string{"127.0.0.1"}, time.Now())
-	if err != nil {
-		return err
-	}
 	s := &scaled{platform: p, registry: metrics.NewRegistry(), idle: make([]byte, idleHeap)}
 	if err := s.fill(); err != nil {
 		return err
@@ -90,12 +83,7 @@ func serveScaled(dir, address string, sizes []string) error {
 	if err := s.mount(dir); err != nil {
 		return err
 	}
-	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
-	if err != nil {
-		return err
-	}
-	server := &http.Server{Handler: s.router, ReadHeaderTimeout: time.Minute, TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{bundle.Certificate}}}
-	err = server.ServeTLS(listener, "", "")
+	err = serveOverTLS(dir, address, s.router)
 	runtime.KeepAlive(s.idle)
 	return err
 }
