@@ -18,7 +18,7 @@
 //     connections, connections_per_peer, failed_authentications_per_peer, requests_per_person,
 //     writes_per_person, requests_in_flight_per_person, writes_in_flight_per_person,
 //     requests_in_flight, requests_in_flight_per_workspace, changes_in_flight_per_object,
-//     role_writes_in_flight, watches_beginning_per_workspace, bytes_in_flight_per_org,
+//     role_writes_in_flight, watches_beginning_per_workspace, turns_per_org, bytes_in_flight_per_org,
 //     bytes_in_flight_per_person, bytes_in_flight, additions_per_person, searches_per_person, invitations_per_peer, audit_reads_per_person,
 //     audit_reads_in_flight_per_person, streams, streams_per_person, streams_per_org, sign_ups,
 //     sign_ups_per_peer, logins, logins_per_peer, logins_per_session, logins_per_person,

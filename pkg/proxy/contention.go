@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -81,4 +82,41 @@ func (l *load) comparison(ctx context.Context, caller, payer string) (leave func
 			"or in others of its creator; try again").After(loadRetryAfter)
 	}
 	return leave, nil
+}
+
+// waitingForTurn is the number of requests of an Organization that wait for a turn. The rooms of its Workspaces bound them,
+// too.
+const waitingForTurn = 4096
+
+// longestTurn is how long a turn lasts at most. A request that takes longer waits for something else than a core, such as
+// for a webhook or a client that sends slowly, and must not keep others from theirs.
+const longestTurn = time.Second
+
+// newTurns makes the room for the requests of each Organization that kcp has at once: so many.
+//
+// kcp shares its cores and its disk among the requests that it has, whose they are does not count. With sixty of one
+// tenant each request of a neighbour waits for sixty, and with a few for each core the tenant gets as many answers in a
+// second as with sixty. A turn ends when kcp begins to answer, so that nobody holds one by reading slowly.
+func newTurns(turns int) *inflight.Rooms {
+	return &inflight.Rooms{Most: int64(turns), Pieces: turns + waitingForTurn, Wait: loadWait}
+}
+
+// turn waits until a request may be sent to kcp, and adds its end to e.leave.
+func (l *load) turn(ctx context.Context, e *exchange, in tenancy.Workspace) error {
+	if l.turns == nil || e.stream.longRunning {
+		return nil
+	}
+	leave, _, err := l.turns.Enter(ctx, in.OrgUUID, e.stream.key.user, 1)
+	if err != nil {
+		l.limits.Refused("turns_per_org")
+		return errs.New(errs.TooManyRequests, "too many requests of your organization are in progress; wait until one ends").After(loadRetryAfter)
+	}
+	leave = sync.OnceFunc(leave)
+	late, others := time.AfterFunc(longestTurn, leave), e.leave
+	e.leave = func() {
+		late.Stop()
+		leave()
+		others()
+	}
+	return nil
 }

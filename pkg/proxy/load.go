@@ -77,6 +77,9 @@ type LoadLimits struct {
 	// at once, and the number of writes of roles and bindings that the Organizations of a payer have. Where kcp has few
 	// cores, more at once get no more answers in a second, and take the cores from others.
 	Parallel int
+	// Turns is the number of requests of an Organization that kcp has at once, until it begins to answer, or for a second.
+	// Others wait. It is no limit without Requests.
+	Turns int
 	// Time limits the time for which a client may read an answer. The default is a minute.
 	Time time.Duration
 	// Stored returns what a Workspace stores. known is false until it was measured.
@@ -94,10 +97,10 @@ type LoadLimits struct {
 // Organization first. The callers of an Organization take turns, and the Organizations, or their payers, do.
 type load struct {
 	limits LoadLimits
-	// The rooms of objects, comparisons, watches that begin, compressed lists, workspaces, organizations and callers are
-	// nil without a limit.
-	objects, comparisons, watches, compressed, workspace, org, caller *inflight.Rooms
-	all, requests                                                     *inflight.Room
+	// The rooms of objects, comparisons, turns, watches that begin, compressed lists, workspaces, organizations and callers
+	// are nil without a limit.
+	objects, comparisons, turns, watches, compressed, workspace, org, caller *inflight.Rooms
+	all, requests                                                            *inflight.Room
 }
 
 func newLoad(metrics prometheus.Registerer, limits LoadLimits) (*load, error) {
@@ -107,6 +110,9 @@ func newLoad(metrics prometheus.Registerer, limits LoadLimits) (*load, error) {
 	if n := limits.Requests; n > 0 {
 		l.workspace = &inflight.Rooms{Most: int64(n), Pieces: n * (1 + waitingPerWorkspace), Wait: loadWait}
 		l.objects = newObjects()
+		if limits.Turns > 0 {
+			l.turns = newTurns(limits.Turns)
+		}
 	}
 	if n := limits.Parallel; n > 0 {
 		l.comparisons, l.compressed = newComparisons(n), &inflight.Rooms{Most: int64(n), Pieces: n, Wait: loadWait}

@@ -200,8 +200,8 @@ func (a *assembly) proxy(serving context.Context, enter func(user, cluster strin
 		Streams: proxy.StreamLimits{All: limits.MaxStreams, PerPerson: limits.MaxStreamsPerPerson, Refused: a.hub.limits.Refused},
 		Load: proxy.LoadLimits{
 			All: limits.MaxRequestsInFlight, Requests: limits.MaxRequestsInFlightPerWorkspace, Bytes: limits.BytesInFlight(),
-			Parallel: limits.LargeLists(a.hub.config.Embedded), Stored: a.storedIn, Larger: a.largerIn, Served: a.servedIn,
-			Refused: a.hub.limits.Refused,
+			Parallel: limits.LargeLists(a.hub.config.Embedded), Turns: limits.Turns(a.hub.config.Embedded),
+			Stored: a.storedIn, Larger: a.largerIn, Served: a.servedIn, Refused: a.hub.limits.Refused,
 		},
 		Usage: a.hub.usage, Draining: serving, Metrics: a.hub.registry,
 	})

@@ -50,7 +50,7 @@ type LimitOptions struct {
 	// that kcp serves at the same time, as a quantity of Kubernetes. Default 512Mi.
 	MaxBytesInFlight string
 	// KCPCores (--kcp-cores) is the number of cores of kcp for this replica: an Organization has one list of more than
-	// 3 MiB at a time for every two. 0 stands for the cores of the hub with an embedded kcp, and for 2 with an external one.
+	// 3 MiB at a time for every two, and two requests of any kind for each. 0 stands for the cores of the hub with an embedded kcp, and for 2 with an external one.
 	KCPCores int
 	// FailedAuthenticationsPerPeer (--failed-authentications-per-peer) is the rate of requests with an
 	// invalid token. Over it a peer gets no token verified that was not valid before. Default 10.
@@ -118,13 +118,22 @@ func (o LimitOptions) LoginRates() httpmw.LoginRates {
 // it has cores for hold up everybody.
 const externalCores = 2
 
+// turnsPerCore is the number of requests of an Organization that kcp has at once for each core: one that computes, and one
+// that waits for the disk.
+const turnsPerCore = 2
+
 // LargeLists returns the number of lists of more than 3 MiB that an Organization has at a time.
-func (o LimitOptions) LargeLists(embedded bool) int {
-	cores := cmp.Or(o.KCPCores, externalCores)
+func (o LimitOptions) LargeLists(embedded bool) int { return max(o.cores(embedded)/2, 1) }
+
+// Turns returns the number of requests that kcp has of an Organization at a time.
+func (o LimitOptions) Turns(embedded bool) int { return turnsPerCore * o.cores(embedded) }
+
+// cores is the number of cores of kcp for this replica.
+func (o LimitOptions) cores(embedded bool) int {
 	if embedded && o.KCPCores == 0 {
-		cores = runtime.GOMAXPROCS(0)
+		return runtime.GOMAXPROCS(0)
 	}
-	return max(cores/2, 1)
+	return cmp.Or(o.KCPCores, externalCores)
 }
 
 func newLimitOptions() LimitOptions {
@@ -159,7 +168,12 @@ func (o *LimitOptions) addFlags(fs *pflag.FlagSet) {
 			"Those that wait, for up to 10 seconds, are sent for one organization after the other. 0 disables the limit.")
 	fs.IntVar(&o.MaxRequestsInFlightPerPerson, "max-requests-in-flight-per-person", o.MaxRequestsInFlightPerPerson, "Maximum number of requests of one person or bot that are served at the same time, except watches, followed logs and upgraded connections. Eight times as many wait for up to 30 seconds. 0 disables the limit.")
 	fs.IntVar(&o.MaxWritesInFlightPerPerson, "max-writes-in-flight-per-person", o.MaxWritesInFlightPerPerson, "Maximum number of requests of one person or bot to the API that may change something and are served at the same time. Eight times as many wait for up to 30 seconds. 0 disables the limit.")
-	fs.IntVar(&o.MaxRequestsInFlightPerWorkspace, "max-requests-in-flight-per-workspace", o.MaxRequestsInFlightPerWorkspace, "Maximum number of requests in one workspace that kcp serves at the same time, except watches, followed logs and upgraded connections. A list without a limit counts for as many as it has pages of 500 objects, and so does a watch until it has sent what exists. Eight times as many wait for up to 10 seconds. Changes of one object by one person or bot are sent one after the other. 0 disables the limits.")
+	fs.IntVar(&o.MaxRequestsInFlightPerWorkspace, "max-requests-in-flight-per-workspace", o.MaxRequestsInFlightPerWorkspace,
+		"Maximum number of requests in one workspace that kcp serves at the same time, except watches, followed logs and "+
+			"upgraded connections. A list without a limit counts for as many as it has pages of 500 objects, and so does a watch "+
+			"until it has sent what exists. Eight times as many wait for up to 10 seconds. Changes of one object by one person or "+
+			"bot are sent one after the other, and an organization has two requests at kcp for each of --kcp-cores, until kcp "+
+			"begins to answer, or for a second. 0 disables the limits.")
 	fs.StringVar(&o.MaxBytesInFlight, "max-bytes-in-flight", o.MaxBytesInFlight, "Maximum size of the answers of all lists in "+
 		"workspaces that kcp serves at the same time, such as 512Mi, and of what watches begin with. A list counts for all that "+
 		"its workspace stores, or for its limit, and each byte of a definition, or of a body in YAML, for 64; those below 3 MiB do "+
@@ -167,7 +181,8 @@ func (o *LimitOptions) addFlags(fs *pflag.FlagSet) {
 		"quarter each, one such list at a time for every two of --kcp-cores, and all organizations of one creator "+
 		"three quarters. What has no room waits for up to 10 seconds. 0 disables the limits.")
 	fs.IntVar(&o.KCPCores, "kcp-cores", o.KCPCores, "Number of cores of kcp, divided by the number of replicas, for "+
-		"--max-bytes-in-flight: more large lists, or writes of roles, at once than it has cores for hold up everybody. "+
+		"--max-bytes-in-flight and --max-requests-in-flight-per-workspace: more large lists, writes of roles, or requests of one "+
+		"organization, at once than it has cores for hold up everybody. "+
 		"0 stands for the cores of the hub with an embedded kcp, and for 2 with an external one.")
 	fs.Float64Var(&o.FailedAuthenticationsPerPeer, "failed-authentications-per-peer", o.FailedAuthenticationsPerPeer,
 		"Maximum rate of requests with an invalid token from one peer. "+
