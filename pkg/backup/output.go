@@ -32,21 +32,22 @@ func NameAt(t time.Time, encrypted bool) string {
 	return name
 }
 
-// syncEvery is the number of bytes after which a file is synced while it is written. A disk that gets all of a large
+// writeOutEvery is the number of bytes after which a file is written out while it grows. A disk that gets all of a large
 // file at its end makes each write of etcd wait for seconds.
-const syncEvery = 8 << 20
+const writeOutEvery = 1 << 20
 
-// synced syncs a file now and then.
-type synced struct {
-	to       *os.File
-	unsynced int
+// writtenOut writes a file out to the disk now and then.
+type writtenOut struct {
+	to           *os.File
+	begin, bytes int64
 }
 
 // Write implements io.Writer.
-func (s *synced) Write(raw []byte) (n int, err error) {
-	n, err = s.to.Write(raw)
-	if s.unsynced += n; err == nil && s.unsynced >= syncEvery {
-		s.unsynced, err = 0, s.to.Sync()
+func (w *writtenOut) Write(raw []byte) (int, error) {
+	n, err := w.to.Write(raw)
+	if w.bytes += int64(n); err == nil && w.bytes >= writeOutEvery {
+		err = writeOut(w.to, w.begin, w.bytes)
+		w.begin, w.bytes = w.begin+w.bytes, 0
 	}
 	return n, err
 }
@@ -114,7 +115,7 @@ func Replace(name string, write func(io.Writer) error) (err error) {
 	}
 	// The lock ends with the file, so that is closed when it has its name.
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := errors.Join(write(&synced{to: f}), f.Sync()); err != nil {
+	if err := errors.Join(write(&writtenOut{to: f}), f.Sync()); err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
 	if err := os.Rename(f.Name(), name); err != nil {

@@ -47,6 +47,22 @@ func TestReplace_leavesTheOldFileAtAnError(t *testing.T) {
 	require.ErrorContains(t, backup.Replace(dir, say("one", nil)), "is no regular file")
 }
 
+// A large file is written out while it grows, in pieces of which none has the size of a write.
+func TestReplace_writesALargeFileWhole(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "backup")
+	var want strings.Builder
+	require.NoError(t, backup.Replace(name, func(w io.Writer) error {
+		for n := range 1000 {
+			if _, err := fmt.Fprintf(io.MultiWriter(w, &want), "%d%s", n, strings.Repeat("x", 3000)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	require.True(t, want.String() == mustRead(t, name))
+}
+
 func TestReplace_removesWhatAKilledOneLeft(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -2,12 +2,12 @@ package backup
 
 import (
 	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
 
 	"filippo.io/age"
+	"github.com/klauspost/compress/gzip"
 )
 
 // ageHeader begins what age encrypts.
@@ -32,6 +32,7 @@ type sealed struct {
 }
 
 // Seal compresses what is written, and encrypts it if there are recipients. Close writes the end, and leaves to open.
+// The hub serves people on the same cores meanwhile: the library of klauspost takes half of the time of Go's own.
 func Seal(to io.Writer, recipients []age.Recipient) (io.WriteCloser, error) {
 	s := &sealed{}
 	if len(recipients) > 0 {

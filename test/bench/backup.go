@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/faroshq/kedge-hub/test/framework"
@@ -115,14 +116,16 @@ func (o backupOptions) measure(dir string) ([]row, error) {
 	return append(rows, row{what, "", seconds(median(backups)), "", ""}), nil
 }
 
-// grow writes to the store until it has size bytes more. Half of that is what a compression can remove.
+// grow writes to the store until it has size bytes more: texts with a random half, as Secrets are.
 func (s *stage) grow(size int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*framework.Long)
 	defer cancel()
 	raw := make([]byte, chunk/2)
 	for n := range size / chunk {
-		if _, err := rand.Read(raw); err != nil {
-			return err
+		for line := range slices.Chunk(raw, 64) {
+			if _, err := rand.Read(line[:32]); err != nil {
+				return err
+			}
 		}
 		if _, err := s.etcd.Put(ctx, fmt.Sprintf("bench/%d", n), hex.EncodeToString(raw)); err != nil {
 			return err
