@@ -96,17 +96,18 @@ const longestTurn = time.Second
 //
 // kcp shares its cores and its disk among the requests that it has, whose they are does not count. With sixty of one
 // tenant each request of a neighbour waits for sixty, and with a few for each core the tenant gets as many answers in a
-// second as with sixty. A turn ends when kcp begins to answer, so that nobody holds one by reading slowly.
+// second as with sixty. A turn ends when kcp begins to answer, so that nobody holds one by reading slowly. A request with
+// a large body, or for much, has as many turns as that has quarters of a MiB.
 func newTurns(turns int) *inflight.Rooms {
 	return &inflight.Rooms{Most: int64(turns), Pieces: turns + waitingForTurn, Wait: loadWait}
 }
 
-// turn waits until a request may be sent to kcp, and adds its end to e.leave.
-func (l *load) turn(ctx context.Context, e *exchange, in tenancy.Workspace) error {
+// turn waits until a request that counts for so many bytes may be sent to kcp, and adds its end to e.leave.
+func (l *load) turn(ctx context.Context, e *exchange, in tenancy.Workspace, bytes int64) error {
 	if l.turns == nil || e.stream.longRunning {
 		return nil
 	}
-	leave, _, err := l.turns.Enter(ctx, in.OrgUUID, e.stream.key.user, 1)
+	leave, _, err := l.turns.Enter(ctx, in.OrgUUID, e.stream.key.user, bytes/leastBytes)
 	if err != nil {
 		l.limits.Refused("turns_per_org")
 		return errs.New(errs.TooManyRequests, "too many requests of your organization are in progress; wait until one ends").After(loadRetryAfter)

@@ -77,8 +77,8 @@ type LoadLimits struct {
 	// at once, and the number of writes of roles and bindings that the Organizations of a payer have. Where kcp has few
 	// cores, more at once get no more answers in a second, and take the cores from others.
 	Parallel int
-	// Turns is the number of requests of an Organization that kcp has at once, until it begins to answer, or for a second.
-	// Others wait. It is no limit without Requests.
+	// Turns is the number of requests of an Organization that kcp has at once, until it begins to answer, or for a second,
+	// and one that counts for more bytes than a small one has more of them. Others wait. It is no limit without Requests.
 	Turns int
 	// Time limits the time for which a client may read an answer. The default is a minute.
 	Time time.Duration

@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +17,7 @@ import (
 const (
 	objectsOfA = "/clusters/aaaa/api/v1/namespaces/n/configmaps"
 	objectsOfB = "/clusters/bbbb/api/v1/namespaces/n/configmaps"
+	objectOfA  = objectsOfA + "/one"
 )
 
 // The attack: have kcp share its cores and its disk among as many small requests as a tenant can send.
@@ -37,6 +39,21 @@ func TestLoad_kcpHasAFewRequestsOfAnOrganization(t *testing.T) {
 	})
 }
 
+// The attack: large objects, each of which keeps a core of kcp busy for as long as many small ones.
+func TestLoad_largeRequestsHaveMoreTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLoaded(t, 1, proxy.LoadLimits{Requests: 100, Turns: 4})
+		for range 3 {
+			l.write(t.Context(), http.MethodPost, objectsOfA, "alice", strings.NewReader(strings.Repeat("x", mebibyte)))
+		}
+		require.Equal(t, 1, l.kcp.has("aaaa"))
+		close(l.kcp.released)
+		l.running.Wait()
+		require.Equal(t, 3, l.answered(http.StatusOK))
+	})
+}
+
 // Who has a request that kcp does not answer, such as for a webhook of theirs, or sends a body slowly, keeps nobody from
 // their turn for longer than a second.
 func TestLoad_aTurnLastsASecond(t *testing.T) {
@@ -45,10 +62,10 @@ func TestLoad_aTurnLastsASecond(t *testing.T) {
 		l := newLoaded(t, 1, proxy.LoadLimits{Requests: 100, Turns: 2})
 		slow, rest := io.Pipe()
 		l.write(t.Context(), http.MethodPost, objectsOfA, "alice", slow)
-		l.send(15, http.MethodGet, objectsOfA, "alice")
-		require.Equal(t, 2, l.kcp.has("aaaa"))
+		l.send(15, http.MethodGet, objectOfA, "alice")
+		require.Equal(t, 1, l.kcp.has("aaaa"), "a body of unknown size counts for a large one")
 		<-time.After(1100 * time.Millisecond)
-		require.Equal(t, 4, l.kcp.has("aaaa"))
+		require.Equal(t, 3, l.kcp.has("aaaa"))
 		<-time.After(10 * time.Second)
 		require.Equal(t, 16, l.kcp.has("aaaa"))
 		require.NoError(t, rest.Close())
@@ -61,7 +78,7 @@ func TestLoad_nobodyWaitsForATurnForEver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLoaded(t, 1, proxy.LoadLimits{Requests: 100, Turns: 1})
-		l.send(20, http.MethodGet, objectsOfA, "alice")
+		l.send(20, http.MethodGet, objectOfA, "alice")
 		<-time.After(11 * time.Second)
 		refused := l.answered(http.StatusTooManyRequests)
 		require.Greater(t, refused, 5)

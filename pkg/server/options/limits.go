@@ -172,8 +172,8 @@ func (o *LimitOptions) addFlags(fs *pflag.FlagSet) {
 		"Maximum number of requests in one workspace that kcp serves at the same time, except watches, followed logs and "+
 			"upgraded connections. A list without a limit counts for as many as it has pages of 500 objects, and so does a watch "+
 			"until it has sent what exists. Eight times as many wait for up to 10 seconds. Changes of one object by one person or "+
-			"bot are sent one after the other, and an organization has two requests at kcp for each of --kcp-cores, until kcp "+
-			"begins to answer, or for a second. 0 disables the limits.")
+			"bot are sent one after the other, and an organization has two small requests at kcp for each of --kcp-cores, or a "+
+			"large one, until kcp begins to answer, or for a second. 0 disables the limits.")
 	fs.StringVar(&o.MaxBytesInFlight, "max-bytes-in-flight", o.MaxBytesInFlight, "Maximum size of the answers of all lists in "+
 		"workspaces that kcp serves at the same time, such as 512Mi, and of what watches begin with. A list counts for all that "+
 		"its workspace stores, or for its limit, and each byte of a definition, or of a body in YAML, for 64; those below 3 MiB do "+
