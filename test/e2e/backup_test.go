@@ -1,11 +1,14 @@
 package e2e
 
 import (
+	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 
+	"filippo.io/age"
 	"github.com/stretchr/testify/require"
 
 	"github.com/faroshq/kedge-hub/test/doubles/disktest"
@@ -46,8 +49,9 @@ func (h *hub) backsUpElsewhere(t *testing.T) {
 	small := disktest.Mount(t, "64k")
 	old := filepath.Join(small, "old")
 	require.NoError(t, os.WriteFile(old, []byte("the one before"), 0o600))
-	backup := func(to string) (string, error) {
-		out, err := exec.CommandContext(t.Context(), h.program, "backup", "--data-dir", h.dir, to).CombinedOutput()
+	backup := func(to string, flags ...string) (string, error) {
+		args := append([]string{"backup", "--data-dir", h.dir, to}, flags...)
+		out, err := exec.CommandContext(t.Context(), h.program, args...).CombinedOutput()
 		return string(out), err
 	}
 	refused := func() {
@@ -80,10 +84,30 @@ func (h *hub) backsUpElsewhere(t *testing.T) {
 	// It is full from the start.
 	refused()
 
+	key, err := age.GenerateX25519Identity()
+	require.NoError(t, err)
 	elsewhere := filepath.Join(t.TempDir(), "backup")
-	said, err = backup(elsewhere)
+	said, err = backup(elsewhere, "--encrypt-to", key.Recipient().String())
 	require.NoError(t, err, said)
 	require.NotContains(t, said, "tell the hub")
-	said, err = restores(t, elsewhere, "--data-dir", filepath.Join(t.TempDir(), "data"), "--accept-lost-history")
+	said, err = restores(t, elsewhere, "--data-dir", filepath.Join(t.TempDir(), "none"), "--accept-lost-history")
+	require.Error(t, err)
+	require.Contains(t, said, "age --decrypt")
+	said, err = restores(t, decrypted(t, elsewhere, key), "--data-dir", filepath.Join(t.TempDir(), "data"), "--accept-lost-history")
 	require.NoError(t, err, said)
+}
+
+// decrypted decrypts a backup as age --decrypt does, and returns the name of the result.
+func decrypted(t *testing.T, name string, key age.Identity) string {
+	t.Helper()
+	from, err := os.Open(name)
+	require.NoError(t, err)
+	defer func() { _ = from.Close() }()
+	plain, err := age.Decrypt(from, key)
+	require.NoError(t, err)
+	to, err := os.Create(filepath.Join(t.TempDir(), "backup"))
+	require.NoError(t, err)
+	_, err = io.Copy(to, plain)
+	require.NoError(t, errors.Join(err, to.Close()))
+	return to.Name()
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -148,6 +149,7 @@ func TestSIGTERM_drainsAndSucceeds(t *testing.T) {
 		}
 		return nil
 	})
+	auditVerifies(t, h)
 	began := time.Now()
 	require.NoError(t, h.Stop(), "%s", h.Output)
 	// An open watch must not delay the end until the drain timeout.
@@ -156,6 +158,23 @@ func TestSIGTERM_drainsAndSucceeds(t *testing.T) {
 	code, out := verifies(t, h.dir)
 	require.Equal(t, 2, code, "%s", out)
 	require.Contains(t, out, "start the hub")
+}
+
+// auditVerifies walks the chains of a running hub with kedge-hub audit verify, and finds an event that is cut out of a copy.
+func auditVerifies(t *testing.T, h *hub) {
+	t.Helper()
+	code, out := ends(t, h.program, "audit", "verify", "--data-dir", h.dir)
+	require.Equal(t, 0, code, out)
+	require.Contains(t, out, "beside the ends that kcp has: the chains are whole")
+	raw, err := os.ReadFile(filepath.Join(h.dir, "audit", "rights.jsonl"))
+	require.NoError(t, err)
+	events := strings.SplitAfter(string(raw), "\n")
+	require.Greater(t, len(events), 3)
+	cut := filepath.Join(t.TempDir(), "rights.jsonl")
+	require.NoError(t, os.WriteFile(cut, []byte(strings.Join(slices.Delete(events, 1, 2), "")), 0o600))
+	code, out = ends(t, h.program, "audit", "verify", cut)
+	require.Equal(t, 1, code, out)
+	require.Contains(t, out, "event 2: is missing")
 }
 
 // verifies compares what a hub derives with kedge-hub verify.
@@ -169,7 +188,13 @@ func verifies(t *testing.T, dir string) (code int, out string) {
 // verifiesWith is verifies for a kedge-hub at any path.
 func verifiesWith(t *testing.T, program string, flags ...string) (code int, out string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), program, append([]string{"verify"}, flags...)...)
+	return ends(t, program, append([]string{"verify"}, flags...)...)
+}
+
+// ends runs a program until it ends.
+func ends(t *testing.T, program string, args ...string) (code int, out string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, args...)
 	raw, err := cmd.CombinedOutput()
 	if cmd.ProcessState == nil {
 		require.NoError(t, err)
