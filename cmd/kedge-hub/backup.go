@@ -20,8 +20,8 @@ func backupCommand(options *server.Options) *cobra.Command {
 embedded etcd, the certificates and keys in the data folder, the records
 database where it is in the data folder, and a manifest, and writes them to a
 file that only you can read. The hub goes on serving: this command runs with a
-lower priority (nice 10) and takes --rate bytes a second, so 1 GiB takes two
-minutes. Where nobody is served, --rate 0 takes a third of that.
+lower priority (nice 10) and takes --rate bytes a second, so 1 GiB takes four
+minutes. Where nobody is served, --rate 0 takes less than one.
 
 The file gets its name when it is whole and on the disk. In a folder its name
 has the time in UTC, and --keep removes the oldest files with such names. With -
@@ -58,7 +58,7 @@ it with age (https://age-encryption.org) for one who has the private key.`,
 	}
 	addFlags(cmd, options)
 	cmd.Flags().IntVar(&backup.Keep, "keep", 0, "Number of backups that stay in FOLDER, the newest by their names. By default all stay.")
-	cmd.Flags().StringVar(&rate, "rate", "8Mi", "Bytes that are taken from the hub in a second, before compression. 0 means as many as it sends.")
+	cmd.Flags().StringVar(&rate, "rate", "4Mi", "Bytes that are taken from the hub in a second, before compression. 0 means as many as it sends.")
 	cmd.Flags().StringArrayVar(&backup.EncryptTo, "encrypt-to", nil, "Public key of age to encrypt for. Can be given several times.")
 	return cmd
 }
