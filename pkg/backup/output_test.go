@@ -60,7 +60,7 @@ func TestReplace_writesALargeFileWhole(t *testing.T) {
 		}
 		return nil
 	}))
-	require.True(t, want.String() == mustRead(t, name))
+	require.Equal(t, want.String(), mustRead(t, name))
 }
 
 func TestReplace_removesWhatAKilledOneLeft(t *testing.T) {
