@@ -24,7 +24,7 @@
 //	20 kubectl at once that need a newer token            1 refresh (1)
 //	p99 of a person beside floods of 900/s                2.6 ms, alone 2.0 ms
 //	start, cold and warm                                  1.30, 1.20 × (≤ 1.15 ×): 14.9 s beside 11.5, 8.7 beside 7.3
-//	memory: idle; a person with 5 memberships             + 110 MiB; 3.3 KiB (≤ 80 MiB, ≤ 4 KiB)
+//	memory: idle; a person with 5 memberships             + 110 to 208 MiB; 3.3 KiB (≤ 80 MiB, ≤ 4 KiB)
 //
 // Runs on 2 cores with a load of 10 to 18 from other work, so that these are upper limits:
 //
