@@ -97,12 +97,13 @@ const longestTurn = time.Second
 // kcp shares its cores and its disk among the requests that it has, whose they are does not count. With sixty of one
 // tenant each request of a neighbour waits for sixty, and with a few for each core the tenant gets as many answers in a
 // second as with sixty. A turn ends when kcp begins to answer, so that nobody holds one by reading slowly. A request with
-// a large body, or for much, has as many turns as that has quarters of a MiB.
+// a large body, or for much, has as many turns as that has quarters of a MiB. A write of a
+// role or a binding has a turn of its payer instead: other Organizations wait for that, so it waits for nothing else.
 func newTurns(turns int) *inflight.Rooms {
 	return &inflight.Rooms{Most: int64(turns), Pieces: turns + waitingForTurn, Wait: loadWait}
 }
 
-// turn waits until a request that counts for so many bytes may be sent to kcp, and adds its end to e.leave.
+// turn waits until a request that counts for so many bytes may be sent to kcp. e.leave ends it.
 func (l *load) turn(ctx context.Context, e *exchange, in tenancy.Workspace, bytes int64) error {
 	if l.turns == nil || e.stream.longRunning {
 		return nil
@@ -113,11 +114,10 @@ func (l *load) turn(ctx context.Context, e *exchange, in tenancy.Workspace, byte
 		return errs.New(errs.TooManyRequests, "too many requests of your organization are in progress; wait until one ends").After(loadRetryAfter)
 	}
 	leave = sync.OnceFunc(leave)
-	late, others := time.AfterFunc(longestTurn, leave), e.leave
+	late := time.AfterFunc(longestTurn, leave)
 	e.leave = func() {
 		late.Stop()
 		leave()
-		others()
 	}
 	return nil
 }

@@ -54,6 +54,21 @@ func TestLoad_largeRequestsHaveMoreTurns(t *testing.T) {
 	})
 }
 
+// The attack: have roles wait behind a flood in one Organization, and so those in all others of its creator.
+func TestLoad_rolesDoNotWaitForATurnOfTheirOrganization(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLoaded(t, 1, proxy.LoadLimits{Requests: 100, Turns: 1, Parallel: 1})
+		l.send(5, http.MethodPost, objectsOfA, "alice")
+		require.Equal(t, 1, l.kcp.has("aaaa"))
+		l.write(t.Context(), http.MethodPost, bindingsPath, "alice", strings.NewReader("{}"))
+		require.Equal(t, 2, l.kcp.has("aaaa"))
+		close(l.kcp.released)
+		l.running.Wait()
+		require.Equal(t, 6, l.answered(http.StatusOK))
+	})
+}
+
 // Who has a request that kcp does not answer, such as for a webhook of theirs, or sends a body slowly, keeps nobody from
 // their turn for longer than a second.
 func TestLoad_aTurnLastsASecond(t *testing.T) {
