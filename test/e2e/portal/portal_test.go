@@ -436,9 +436,16 @@ func endedSession(alice *person) {
 	alice.press("Create")
 	alice.sees("Your session has ended")
 	alice.looks("session-ended")
-	// A session of the second in which all were ended counts as one from before.
+	// A login in the second in which all were ended counts as one from before, and is refused.
 	framework.Eventually(alice.t, framework.Long, func() error {
-		other.signIn("alice", "/ui/signed-in")
+		other.enterToken("alice", "/ui/signed-in")
+		// The form has a query, and neither the page behind it nor a refusal has one.
+		other.Until(alice.t, "location.search === ''")
+		var path string
+		other.Eval(alice.t, "location.pathname", &path)
+		if err := framework.Check(path == "/ui/signed-in", "the login was refused"); err != nil {
+			return err
+		}
 		// The page tells the other one when it is there, and not before.
 		other.Until(alice.t, "document.querySelector('h1') && !document.querySelector('.loading')")
 		var waits bool
