@@ -70,7 +70,8 @@
 //	10 sign-ups at once, with 2 spares instead of none    p50 18 s, 0.80; the last 0.81 (≤ 1)
 //	50 creates of a Workspace at once, likewise           p50 41 s, 0.96; the last 0.93 (≤ 1)
 //	a spare Organization with its Workspace, idle         30 MiB of the process, 0.07 % of a core
-//	p99 beside a backup of 1.1 GiB at 8 MiB/s             GET ORG 1.1, proxied GET 1.3, removal 0.7 (≤ 1.2)
+//	p99 beside a backup of 0.6 GiB at 4 MiB/s             GET ORG 1.1, proxied GET 1.2, removal 0.8 (≤ 1.2)
+//	the same with 1.1 GiB at 8 MiB/s                      1.1, 1.3, 0.7
 //	the same without a bound of its rate, in 54 s         GET ORG 1.7, proxied GET 1.9, removal 1.4
 //
 // With the arguments "trips" and a source tree it builds a hub from that tree and prints what
