@@ -30,7 +30,8 @@ const scaledArgument = "scaled-hub"
 
 // startScaled starts a scaled hub and waits until its caches are full.
 func startScaled(dir string, p platform) (*served, error) {
-	return startServed(scaledArgument, filepath.Join(dir, fmt.Sprintf("scaled-%d", p.people)), strconv.Itoa(p.orgs), strconv.Itoa(p.workspaces), strconv.Itoa(p.people))
+	own := filepath.Join(dir, fmt.Sprintf("scaled-%d", p.people))
+	return startServed(scaledArgument, own, strconv.Itoa(p.orgs), strconv.Itoa(p.workspaces), strconv.Itoa(p.people))
 }
 
 // scaledFigures requests the figures of a scaled hub.

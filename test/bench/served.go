@@ -90,7 +90,8 @@ func serveOverTLS(dir, address string, handler http.Handler) error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute, TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{bundle.Certificate}}}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{bundle.Certificate}}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute, TLSConfig: config}
 	return server.ServeTLS(listener, "", "")
 }
 

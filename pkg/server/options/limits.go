@@ -50,7 +50,8 @@ type LimitOptions struct {
 	// that kcp serves at the same time, as a quantity of Kubernetes. Default 512Mi.
 	MaxBytesInFlight string
 	// KCPCores (--kcp-cores) is the number of cores of kcp for this replica: an Organization has one list of more than
-	// 3 MiB at a time for every two, and two requests of any kind for each. 0 stands for the cores of the hub with an embedded kcp, and for 2 with an external one.
+	// 3 MiB at a time for every two, and two requests of any kind for each. 0 stands for the cores of the hub with an
+	// embedded kcp, and for 2 with an external one.
 	KCPCores int
 	// FailedAuthenticationsPerPeer (--failed-authentications-per-peer) is the rate of requests with an
 	// invalid token. Over it a peer gets no token verified that was not valid before. Default 10.
