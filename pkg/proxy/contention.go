@@ -97,10 +97,15 @@ const longestTurn = time.Second
 // kcp shares its cores and its disk among the requests that it has, whose they are does not count. With sixty of one
 // tenant each request of a neighbour waits for sixty, and with a few for each core the tenant gets as many answers in a
 // second as with sixty. A turn ends when kcp begins to answer, so that nobody holds one by reading slowly. A request with
-// a large body, or for much, has as many turns as that has quarters of a MiB. A write of a
-// role or a binding has a turn of its payer instead: other Organizations wait for that, so it waits for nothing else.
+// a large body, or for much, has as many turns as that has quarters of a MiB.
 func newTurns(turns int) *inflight.Rooms {
 	return &inflight.Rooms{Most: int64(turns), Pieces: turns + waitingForTurn, Wait: loadWait}
+}
+
+// takesTurn reports whether a request has a turn. What takes something away does not wait for others. A write of a role or
+// a binding has a turn of its payer: other Organizations wait for that, so it waits for nothing else.
+func takesTurn(method string, info *request.RequestInfo) bool {
+	return info.Verb != "delete" && !compares(method, info)
 }
 
 // turn waits until a request that counts for so many bytes may be sent to kcp. e.leave ends it.

@@ -255,7 +255,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 		// The body ends early, too, where the right to send it has ended.
 		return cmp.Or(s.refusal(w, r), err)
 	}
-	if !compares(r.Method, info) {
+	if takesTurn(r.Method, info) {
 		if err := p.load.turn(ctx, e, entry.Workspace, admitted.bytes); err != nil {
 			return cmp.Or(s.refusal(w, r), err)
 		}

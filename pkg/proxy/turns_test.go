@@ -54,8 +54,9 @@ func TestLoad_largeRequestsHaveMoreTurns(t *testing.T) {
 	})
 }
 
-// The attack: have roles wait behind a flood in one Organization, and so those in all others of its creator.
-func TestLoad_rolesDoNotWaitForATurnOfTheirOrganization(t *testing.T) {
+// The attack: have roles wait behind a flood in one Organization, and so those in all others of its creator; or have what
+// takes something away wait.
+func TestLoad_rolesAndDeletionsDoNotWaitForATurnOfTheirOrganization(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLoaded(t, 1, proxy.LoadLimits{Requests: 100, Turns: 1, Parallel: 1})
@@ -63,9 +64,11 @@ func TestLoad_rolesDoNotWaitForATurnOfTheirOrganization(t *testing.T) {
 		require.Equal(t, 1, l.kcp.has("aaaa"))
 		l.write(t.Context(), http.MethodPost, bindingsPath, "alice", strings.NewReader("{}"))
 		require.Equal(t, 2, l.kcp.has("aaaa"))
+		l.send(1, http.MethodDelete, objectOfA, "alice")
+		require.Equal(t, 3, l.kcp.has("aaaa"))
 		close(l.kcp.released)
 		l.running.Wait()
-		require.Equal(t, 6, l.answered(http.StatusOK))
+		require.Equal(t, 7, l.answered(http.StatusOK))
 	})
 }
 

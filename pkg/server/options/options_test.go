@@ -185,4 +185,7 @@ func TestLargeLists_areBoundedByTheCoresOfKCP(t *testing.T) {
 	}{{0, true, own}, {0, false, 1}, {1, true, 1}, {16, true, 8}, {16, false, 8}} {
 		require.Equal(t, c.want, LimitOptions{KCPCores: c.cores}.LargeLists(c.embedded), "%+v", c)
 	}
+	require.Equal(t, 4, LimitOptions{}.Turns(false))
+	require.Equal(t, 2*runtime.GOMAXPROCS(0), LimitOptions{}.Turns(true))
+	require.Equal(t, 32, LimitOptions{KCPCores: 16}.Turns(true))
 }
