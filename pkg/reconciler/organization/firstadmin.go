@@ -52,19 +52,13 @@ func (*firstAdmin) done(org *v1alpha1.Organization) bool {
 	return meta.IsStatusConditionTrue(org.Status.Conditions, v1alpha1.ConditionFirstAdmin)
 }
 
-// due reports whether kcp has no Membership of the Organization's own, or the creator
-// was never added.
+// due reports whether the creator was never added, or kcp has no Membership of the Organization's own.
 func (s *firstAdmin) due(ctx context.Context, org *v1alpha1.Organization, cluster string) (bool, error) {
+	if !s.done(org) {
+		// Of a new Organization one object is read: kcp takes longer for a list. The cache follows if it is behind.
+		now, err := s.orgs.current(ctx, org)
+		return err == nil && !s.done(now), err
+	}
 	memberships, err := s.memberships.List(ctx, cluster)
-	if err != nil {
-		return false, err
-	}
-	if !slices.ContainsFunc(memberships, func(m *v1alpha1.Membership) bool { return m.Spec.Scope == v1alpha1.ScopeOrg }) {
-		return true, nil
-	}
-	if s.done(org) {
-		return false, nil
-	}
-	org, err = s.orgs.current(ctx, org)
-	return err == nil && !s.done(org), err
+	return err == nil && !slices.ContainsFunc(memberships, func(m *v1alpha1.Membership) bool { return m.Spec.Scope == v1alpha1.ScopeOrg }), err
 }

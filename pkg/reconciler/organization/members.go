@@ -95,20 +95,19 @@ func (s *members) carryOutAll(ctx context.Context, org *v1alpha1.Organization, c
 	if len(changes) == 0 {
 		return failed
 	}
-	held, err := s.memberships.List(ctx, cluster)
-	if err != nil {
-		return err
-	}
+	held := s.held(ctx, cluster)
 	org.Spec.MembershipChanges = nil
 	for _, c := range changes {
 		if o, ok := tenancy.ChangeOf(now, c.User, c.Workspace); !ok || !tenancy.SameChange(o, c) || tenancy.VoidChange(c, s.clock.Now()) {
 			continue
 		}
-		if held, err = s.carryOut(ctx, cluster, c, held); err != nil {
-			org.Spec.MembershipChanges, failed = append(org.Spec.MembershipChanges, c), err
-			continue
+		err := s.carryOut(ctx, cluster, c, held)
+		if err == nil {
+			err = s.void(org, c, held)
 		}
-		s.void(org, c, held)
+		if err != nil {
+			org.Spec.MembershipChanges, failed = append(org.Spec.MembershipChanges, c), err
+		}
 	}
 	return failed
 }
@@ -116,12 +115,20 @@ func (s *members) carryOutAll(ctx context.Context, org *v1alpha1.Organization, c
 // void drops what the person of a removal or demotion granted to others before, what could not be
 // carried out yet, and what no other Membership of theirs entitles them to. held are the Memberships
 // after the change.
-func (s *members) void(org *v1alpha1.Organization, c v1alpha1.MembershipChange, held []*v1alpha1.Membership) {
+func (s *members) void(org *v1alpha1.Organization, c v1alpha1.MembershipChange, held *held) error {
 	if c.UID == "" || tenancy.HighestRole(tenancy.ChangedMembership(nil, c)).AtLeast(v1alpha1.RoleAdmin) {
-		return
+		return nil
+	}
+	var others []*v1alpha1.Membership
+	if slices.ContainsFunc(org.Spec.BotChanges, func(o v1alpha1.BotChange) bool { return o.By == c.User }) ||
+		slices.ContainsFunc(org.Spec.MembershipChanges, func(o v1alpha1.MembershipChange) bool { return o.By == c.User }) {
+		var err error
+		if others, err = held.all(); err != nil {
+			return err
+		}
 	}
 	lost := func(by, workspace string) bool {
-		return by == c.User && !slices.ContainsFunc(held, func(m *v1alpha1.Membership) bool {
+		return by == c.User && !slices.ContainsFunc(others, func(m *v1alpha1.Membership) bool {
 			at := tenancy.WorkspaceUUID(m)
 			if at == c.Workspace || at != "" && at != workspace || c.Cascade || m.Spec.UserRef.Name != by || !m.DeletionTimestamp.IsZero() {
 				return false
@@ -138,45 +145,46 @@ func (s *members) void(org *v1alpha1.Organization, c v1alpha1.MembershipChange, 
 		}
 		return !tenancy.Removes(o) && lost(o.By, o.Workspace)
 	})
+	return nil
 }
 
-// carryOut returns the Memberships after the change.
-func (s *members) carryOut(ctx context.Context, cluster string, c v1alpha1.MembershipChange, held []*v1alpha1.Membership) ([]*v1alpha1.Membership, error) {
-	i := slices.IndexFunc(held, func(m *v1alpha1.Membership) bool {
-		return m.Spec.UserRef.Name == c.User && tenancy.WorkspaceUUID(m) == c.Workspace
-	})
-	var m *v1alpha1.Membership
-	if i >= 0 {
-		m = held[i]
-	}
+// carryOut notes in held what it changes.
+func (s *members) carryOut(ctx context.Context, cluster string, c v1alpha1.MembershipChange, held *held) error {
+	m, err := held.of(c.User, c.Workspace)
 	switch {
+	case err != nil:
+		return err
 	case !tenancy.ChangeApplies(c, m):
-		return held, nil
+		return nil
 	case m == nil:
-		// It may be there although this fails, so that a removal takes it along.
 		made := tenancy.ChangedMembership(nil, c)
-		return append(held, made), s.changes.add(ctx, cluster, made)
+		held.made(made)
+		return s.changes.add(ctx, cluster, made)
 	case !tenancy.Removes(c):
-		if err := s.changes.set(ctx, cluster, m, c); err != nil {
-			return held, err
+		err := s.changes.set(ctx, cluster, m, c)
+		if err == nil {
+			held.changed(m, tenancy.ChangedMembership(m, c))
 		}
-		held = slices.Clone(held)
-		held[i] = tenancy.ChangedMembership(m, c)
-		return held, nil
+		return err
 	}
-	gone := map[*v1alpha1.Membership]bool{m: true}
+	var gone []*v1alpha1.Membership
 	if c.Cascade {
-		for _, along := range held {
+		all, err := held.all()
+		if err != nil {
+			return err
+		}
+		for _, along := range all {
 			if along.Spec.Scope == v1alpha1.ScopeWorkspace && along.Spec.UserRef.Name == c.User {
-				if err := s.changes.remove(ctx, cluster, along); err != nil {
-					return held, err
-				}
-				gone[along] = true
+				gone = append(gone, along)
 			}
 		}
 	}
-	if err := s.changes.remove(ctx, cluster, m); err != nil {
-		return held, err
+	gone = append(gone, m)
+	for _, m := range gone {
+		if err := s.changes.remove(ctx, cluster, m); err != nil {
+			return err
+		}
 	}
-	return slices.DeleteFunc(slices.Clone(held), func(m *v1alpha1.Membership) bool { return gone[m] }), nil
+	held.removed(gone)
+	return nil
 }
