@@ -40,11 +40,14 @@ func NewController(d reconciler.Deps, m *Metrics) *controller.Controller {
 			c.Enqueue(controller.Key{Cluster: cluster})
 		}
 	}
-	note := func(ws views.Change[*kcptenancyv1alpha1.Workspace], begins bool, made func(*kcptenancyv1alpha1.Workspace) bool) {
-		unfinished := ws.New != nil && ws.New.DeletionTimestamp.IsZero() && !made(ws.New)
-		for _, key := range making.note(controller.Key{Cluster: ws.Cluster(), Name: ws.Object().Name}, unfinished, begins) {
+	free := func(keys []controller.Key) {
+		for _, key := range keys {
 			c.Enqueue(key)
 		}
+	}
+	note := func(ws views.Change[*kcptenancyv1alpha1.Workspace], begins bool, made func(*kcptenancyv1alpha1.Workspace) bool) {
+		unfinished := ws.New != nil && ws.New.DeletionTimestamp.IsZero() && !made(ws.New)
+		free(making.note(controller.Key{Cluster: ws.Cluster(), Name: ws.Object().Name}, unfinished, begins))
 	}
 	inKCP := func(ws *kcptenancyv1alpha1.Workspace) bool {
 		return ws.Status.Phase != "" && ws.Status.Phase != kcpcorev1alpha1.LogicalClusterPhaseScheduling &&
@@ -55,6 +58,10 @@ func NewController(d reconciler.Deps, m *Metrics) *controller.Controller {
 		if ws.Moved(func(ws *kcptenancyv1alpha1.Workspace) any { return ws.Status.Phase }) {
 			enqueue(ws.Object().Spec.Cluster)
 		}
+	})
+	d.Views.Organizations.OnChange(func(o views.Change[*v1alpha1.Organization]) {
+		// Its workspace, which a spare one is before it, has a key of its own.
+		free(making.note(controller.Key{Cluster: o.Cluster(), Name: "organization/" + o.Object().Name}, awaited(o.New), o.Added()))
 	})
 	d.Views.ChildWorkspaces.OnChange(func(ws views.Change[*kcptenancyv1alpha1.Workspace]) {
 		note(ws, ws.Added(), func(ws *kcptenancyv1alpha1.Workspace) bool {
@@ -94,6 +101,11 @@ func NewController(d reconciler.Deps, m *Metrics) *controller.Controller {
 		}
 	})
 	return c
+}
+
+// awaited reports whether somebody waits for an Organization, which is nil if it is gone.
+func awaited(o *v1alpha1.Organization) bool {
+	return o != nil && o.DeletionTimestamp.IsZero() && o.Status.DeletionRequestedAt == nil && o.Status.Phase != v1alpha1.PhaseReady
 }
 
 // parents returns the keys of the logical clusters that have spares, or are to have some.
@@ -147,6 +159,11 @@ func (w *writer) Finish(ctx context.Context, s tenancy.Spare) (time.Duration, er
 	}
 	if waiting, after, err := w.bindings.Keep(ctx, cluster, nil, false); err != nil || waiting != "" || after > 0 {
 		return after, err
+	}
+	// kcp's admission takes 100 ms for the first object of the hub's API in a workspace. The first one that is stored is the
+	// Membership of who takes the spare.
+	if err := w.stored.Memberships.Try(ctx, cluster, tenancy.NewMembership("nobody", "", v1alpha1.RoleAdmin)); err != nil {
+		return 0, err
 	}
 	return 0, w.Initialize(ctx, s.Name, cluster)
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
@@ -235,6 +236,30 @@ func TestPending_waitsForTheLastOne(t *testing.T) {
 }
 
 // A tenant damages a Workspace again and again, so that it is not Ready for most of the time. The others get spares.
+// The next spare is made after the Organization that took the last one is Ready, so that its creator does not share kcp with it.
+func TestSpares_waitForTheOrganizationThatTookOne(t *testing.T) {
+	t.Parallel()
+	at := metav1.NewTime(now)
+	edited := func(f func(*v1alpha1.Organization)) *v1alpha1.Organization {
+		o := &v1alpha1.Organization{}
+		f(o)
+		return o
+	}
+	for name, test := range map[string]struct {
+		org  *v1alpha1.Organization
+		want bool
+	}{
+		"new":          {edited(func(*v1alpha1.Organization) {}), true},
+		"progressing":  {edited(func(o *v1alpha1.Organization) { o.Status.Phase = v1alpha1.PhaseProgressing }), true},
+		"ready":        {edited(func(o *v1alpha1.Organization) { o.Status.Phase = v1alpha1.PhaseReady }), false},
+		"soft-deleted": {edited(func(o *v1alpha1.Organization) { o.Status.DeletionRequestedAt = &at }), false},
+		"going":        {edited(func(o *v1alpha1.Organization) { o.DeletionTimestamp = &at }), false},
+		"gone":         {nil, false},
+	} {
+		require.Equal(t, test.want, awaited(test.org), name)
+	}
+}
+
 func TestPending_doesNotWaitForWhatWasFinished(t *testing.T) {
 	t.Parallel()
 	clock := clocktesting.NewFakePassiveClock(now)

@@ -3,8 +3,11 @@ package tenancy
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -35,6 +38,27 @@ func created(as, path, org, name, key string) call {
 	return c
 }
 
+// tried returns the number of Memberships that kcp was asked to check and not to store.
+func tried(t testing.TB, p framework.Platform) (n int) {
+	t.Helper()
+	client, host := p.Clients.HTTP()
+	response, err := client.Get(host + "/metrics")
+	require.NoError(t, err)
+	defer func() { _ = response.Body.Close() }()
+	raw, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	for line := range strings.Lines(string(raw)) {
+		series, value, _ := strings.Cut(strings.TrimSpace(line), "} ")
+		if strings.HasPrefix(series, "apiserver_request_total{") && strings.Contains(series, `dry_run="All"`) &&
+			strings.Contains(series, `resource="memberships"`) && strings.Contains(series, `code="201"`) {
+			count, err := strconv.Atoi(value)
+			require.NoError(t, err)
+			n += count
+		}
+	}
+	return n
+}
+
 // People get spares when they sign up and when they create something, and can use them at once.
 func TestSpares_areTakenAndWorkAtOnce(t *testing.T) {
 	t.Parallel()
@@ -45,6 +69,7 @@ func TestSpares_areTakenAndWorkAtOnce(t *testing.T) {
 	p := kcp.Platform(t, root)
 	orgs, children := spareOrgs(t, p, 2, anySpare)
 	slices.SortFunc(orgs, rules.Spare.Compare)
+	require.GreaterOrEqual(t, tried(t, p), 2, "kcp's admission has seen an object of the hub's API in each")
 
 	began := time.Now()
 	hub.Do(t, call{As: "alice", Method: http.MethodGet, Path: "/api/users/me"}, http.StatusOK)

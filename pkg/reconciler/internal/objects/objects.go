@@ -54,6 +54,12 @@ func (r Repository[T]) Create(ctx context.Context, cluster string, o T) error {
 	return err
 }
 
+// Try has kcp check the creation of the object and store nothing.
+func (r Repository[T]) Try(ctx context.Context, cluster string, o T) error {
+	_, err := r.client(cluster).Create(ctx, o, metav1.CreateOptions{FieldManager: kcp.FieldManager, DryRun: []string{metav1.DryRunAll}})
+	return err
+}
+
 // Make creates the object and returns it. It fails with ErrRetry if one of the same name exists.
 func (r Repository[T]) Make(ctx context.Context, cluster string, o T) (T, error) {
 	made, err := r.client(cluster).Create(ctx, o, metav1.CreateOptions{FieldManager: kcp.FieldManager})
