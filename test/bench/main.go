@@ -98,7 +98,7 @@ func main() {
 	do := func() error { return run(measure) }
 	parts := map[string]func(dir string) ([]row, error){
 		"logins": measureLogins, "creates": measureCreation, "bursts": measureBursts, "many": measureMany,
-		"revocation": onHub(measureRevocation), "starts": startsAlone, "reads": onHub(measureReads), "proxied": onHub(measureProxy),
+		"revocation": onHub(measureRevocation), "starts": measureStarts, "reads": onHub(measureReads), "proxied": onHub(measureProxy),
 	}
 	if len(os.Args) == 2 && parts[os.Args[1]] != nil {
 		do = func() error { return run(inTemp(parts[os.Args[1]])) }
@@ -168,36 +168,23 @@ func onHub(measure func(*hubProcess) ([]row, error)) func(dir string) ([]row, er
 	}
 }
 
-// startsAlone are the rows of measureStarts, and the memory of a hub that has started cold.
-func startsAlone(dir string) ([]row, error) {
-	rows, kcp, err := measureStarts(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer kcp.Kill()
-	memory, err := onHub(measureMemory(kcp))(dir)
-	return append(rows, memory...), err
-}
-
 func measure(add func(...row)) error {
 	dir, err := os.MkdirTemp("", "kedge-bench-")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	starts, kcp, err := measureStarts(dir)
+	starts, err := measureStarts(dir)
+	add(starts...)
 	if err != nil {
 		return err
 	}
-	add(starts...)
-	defer kcp.Kill()
-
 	hub, err := startHub(filepath.Join(dir, "hub"))
 	if err != nil {
 		return err
 	}
 	defer hub.Kill()
-	for _, measure := range []func(*hubProcess) ([]row, error){measureMemory(kcp), measureReads, measureProxy, measureWatch, measureRevocation, measureBots} {
+	for _, measure := range []func(*hubProcess) ([]row, error){measureReads, measureProxy, measureWatch, measureRevocation, measureBots} {
 		measured, err := measure(hub)
 		if err != nil {
 			return err
@@ -205,7 +192,6 @@ func measure(add func(...row)) error {
 		add(measured...)
 	}
 	hub.Kill()
-	kcp.Kill()
 	creation, err := measureCreation(dir)
 	add(creation...)
 	if err != nil {
