@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"runtime/debug"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -31,6 +32,8 @@ type Metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	inFlight prometheus.Gauge
+	// series has those of the labels that were seen. prometheus hashes and compares labels each time.
+	series sync.Map
 }
 
 // NewMetrics registers the metrics of requests. They are labelled by route pattern, never by
@@ -57,18 +60,19 @@ func Observe(logger *zap.Logger, m *Metrics, trusted TrustedProxies) func(http.H
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			began := time.Now()
 			from := &origin{peer: trusted.peer(r), id: Identify(w), clientID: clientID(r)}
-			logger := logger.WithLazy(zap.String("request", from.id))
+			fields := []zap.Field{zap.String("request", from.id)}
 			if from.clientID != "" {
-				logger = logger.With(zap.String("clientRequest", from.clientID))
+				fields = append(fields, zap.String("clientRequest", from.clientID))
 			}
-			r = r.WithContext(context.WithValue(log.Into(r.Context(), logger), originKey{}, from))
+			ctx := log.Into(r.Context(), logger, fields...)
+			r = r.WithContext(context.WithValue(ctx, originKey{}, from))
 			wrapped := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
 			m.inFlight.Inc()
 			defer func() {
 				m.inFlight.Dec()
 				p := recover()
 				if p != nil && !aborted(p) {
-					logger.Error("panic", zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+					log.From(ctx).Error("panic", zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
 					if wrapped.Status() == 0 {
 						httpapi.WriteError(wrapped, r, errs.New(errs.Internal, ""))
 					}
@@ -110,15 +114,40 @@ func (m *Metrics) done(logger *zap.Logger, r *http.Request, status int, took tim
 		status = http.StatusOK
 	}
 	route, method := patternOf(r), methodOf(r)
-	m.requests.WithLabelValues(route, method, strconv.Itoa(status)).Inc()
-	m.duration.WithLabelValues(route, method).Observe(took.Seconds())
+	m.count(answered{route, method, status}, took)
 	level := zap.DebugLevel
 	if method != http.MethodGet && method != http.MethodHead || status >= http.StatusInternalServerError {
 		level = zap.InfoLevel
 	}
-	if entry := logger.Check(level, "request"); entry != nil {
-		entry.Write(zap.String("route", route), zap.String("method", method), zap.Int("status", status), zap.Duration("took", took))
+	if logger.Core().Enabled(level) {
+		log.From(r.Context()).Log(level, "request",
+			zap.String("route", route), zap.String("method", method), zap.Int("status", status), zap.Duration("took", took))
 	}
+}
+
+// answered are the labels of a request. There are as many as routes, methods and codes.
+type answered struct {
+	route, method string
+	status        int
+}
+
+// series are the metrics of some labels.
+type series struct {
+	requests prometheus.Counter
+	duration prometheus.Observer
+}
+
+func (m *Metrics) count(labels answered, took time.Duration) {
+	known, ok := m.series.Load(labels)
+	if !ok {
+		known, _ = m.series.LoadOrStore(labels, series{
+			m.requests.WithLabelValues(labels.route, labels.method, strconv.Itoa(labels.status)),
+			m.duration.WithLabelValues(labels.route, labels.method),
+		})
+	}
+	of := known.(series)
+	of.requests.Inc()
+	of.duration.Observe(took.Seconds())
 }
 
 // patternOf returns the pattern of the route of a request that was served.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"sync"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -35,15 +36,28 @@ func New(format, level string, out io.Writer) (*zap.Logger, error) {
 
 type key struct{}
 
-// Into returns a copy of ctx that carries the logger.
-func Into(ctx context.Context, l *zap.Logger) context.Context {
-	return context.WithValue(ctx, key{}, l)
+// carried is a logger with fields, made when it is first used.
+type carried struct {
+	base   *zap.Logger
+	fields []zap.Field
+	once   sync.Once
+	made   *zap.Logger
+}
+
+func (c *carried) logger() *zap.Logger {
+	c.once.Do(func() { c.made = c.base.With(c.fields...) })
+	return c.made
+}
+
+// Into returns a copy of ctx that carries the logger with the fields. Most requests log nothing, and make no logger.
+func Into(ctx context.Context, l *zap.Logger, fields ...zap.Field) context.Context {
+	return context.WithValue(ctx, key{}, &carried{base: l, fields: fields})
 }
 
 // From returns the logger of the context, or one that writes nothing if there is none.
 func From(ctx context.Context) *zap.Logger {
-	if l, ok := ctx.Value(key{}).(*zap.Logger); ok {
-		return l
+	if c, ok := ctx.Value(key{}).(*carried); ok {
+		return c.logger()
 	}
 	return zap.NewNop()
 }
