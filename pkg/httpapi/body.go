@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -148,22 +149,69 @@ func Flag(r *http.Request, name string) (bool, error) {
 
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
+// The headers of every answer. They are shared, because nobody appends to the values of a header in place.
+var (
+	contentType        = []string{"application/json"}
+	contentTypeOptions = []string{"nosniff"}
+	cacheControl       = []string{"no-store"}
+)
+
 // Write answers with v as JSON.
 func Write(w http.ResponseWriter, code int, v any) error {
-	b := buffers.Get().(*bytes.Buffer)
-	defer buffers.Put(b)
-	b.Reset()
+	return write(w, code, func(b *bytes.Buffer) error { return encode(b, v) })
+}
+
+// Encode returns v as Write writes it, without the end of the line.
+func Encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	err := encode(&b, v)
+	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), err
+}
+
+// WriteList answers with a page of a list, whose items Encode returned.
+func WriteList(w http.ResponseWriter, items [][]byte, next string) error {
+	return write(w, http.StatusOK, func(b *bytes.Buffer) error {
+		b.WriteString(`{"items":[`)
+		for i, item := range items {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			b.Write(item)
+		}
+		b.WriteString(`],"continue":`)
+		if err := encode(b, next); err != nil {
+			return err
+		}
+		// The end of the line comes after the object.
+		b.Truncate(b.Len() - 1)
+		b.WriteString("}\n")
+		return nil
+	})
+}
+
+func encode(b *bytes.Buffer, v any) error {
 	encoder := json.NewEncoder(b)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(v); err != nil {
 		return fmt.Errorf("encode the answer: %w", err)
 	}
-	header := w.Header()
-	header.Set("Content-Type", "application/json")
-	header.Set("X-Content-Type-Options", "nosniff")
-	if header.Get("Cache-Control") == "" {
-		header.Set("Cache-Control", "no-store")
+	return nil
+}
+
+// write says how long the body is, so that net/http does not send one of more than 2 KiB in chunks.
+func write(w http.ResponseWriter, code int, body func(*bytes.Buffer) error) error {
+	b := buffers.Get().(*bytes.Buffer)
+	defer buffers.Put(b)
+	b.Reset()
+	if err := body(b); err != nil {
+		return err
 	}
+	header := w.Header()
+	header["Content-Type"], header["X-Content-Type-Options"] = contentType, contentTypeOptions
+	if header.Get("Cache-Control") == "" {
+		header["Cache-Control"] = cacheControl
+	}
+	header.Set("Content-Length", strconv.Itoa(b.Len()))
 	w.WriteHeader(code)
 	_, err := w.Write(b.Bytes())
 	return err

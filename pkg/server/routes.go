@@ -82,8 +82,8 @@ type routes struct {
 	rights access.Readiness
 	// stored adds to the view of a Workspace what it stores.
 	stored func(tenancy.Workspace, *rest.Workspace)
-	// storedInOrg adds to the view of an Organization what it stores.
-	storedInOrg func(o tenancy.Org, to *rest.Org)
+	// storedInOrg returns what an Organization stores, if that is known.
+	storedInOrg func(o tenancy.Org) (rest.Amount, bool)
 	// rolesFollowed reports whether the roles of a Workspace cover all that is bound there.
 	rolesFollowed func(org, workspace string) bool
 	revocation    *revocation.Revocation

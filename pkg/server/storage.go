@@ -124,11 +124,10 @@ func (a *assembly) servedIn(w tenancy.Workspace) (definitions, bindings int64) {
 	return use.Definitions, use.Bindings
 }
 
-// storedInOrg adds to the view of an Organization what it stores, if that is known.
-func (a *assembly) storedInOrg(o tenancy.Org, to *rest.Org) {
-	if used, ok := a.meter.OrgBytes(o.UUID()); ok {
-		to.Bytes = &rest.Amount{Used: used, Limit: a.storageLimits(o.UUID()).OrgBytes}
-	}
+// storedInOrg returns what an Organization stores, if that is known.
+func (a *assembly) storedInOrg(o tenancy.Org) (bytes rest.Amount, known bool) {
+	used, ok := a.meter.OrgBytes(o.UUID())
+	return rest.Amount{Used: used, Limit: a.storageLimits(o.UUID()).OrgBytes}, ok
 }
 
 // stored adds to the view of a Workspace what it stores, if that is known.

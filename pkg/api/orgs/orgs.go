@@ -14,6 +14,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/recent"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -22,12 +23,17 @@ type Handler struct {
 	api.Deps
 	// BoundForAll reports whether kcp has the desired bindings of all members of the Org.
 	BoundForAll func(org string) bool
-	// Stored adds to a view what the Organization stores, if that is known; nil adds nothing.
-	Stored func(o tenancy.Org, to *rest.Org)
+	// Stored returns what the Organization stores, if that is known; nil for never.
+	Stored func(o tenancy.Org) (rest.Amount, bool)
+	items  *recent.Cache[look, []byte]
 }
+
+// maxItems is the number of encoded items of lists that are kept, of 1 to 3 KiB each.
+const maxItems = 4096
 
 // Mount adds the routes below /api.
 func (h *Handler) Mount(r chi.Router) {
+	h.items = recent.New[look, []byte](maxItems)
 	r.Get("/orgs", httpapi.Handle(h.list))
 	r.Post("/orgs", httpapi.Handle(h.create))
 	r.With(h.Scopes.CreatedOrg).Get("/orgs/{org}", httpapi.Handle(h.get))
@@ -39,13 +45,20 @@ func (h *Handler) Mount(r chi.Router) {
 func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 	caller := httpmw.CallerOf(r).User
 	entries := h.Views.Index(caller.Name)
-	items := make([]rest.Org, 0, len(entries))
+	items := make([]paging.Encoded, 0, len(entries))
+	add := func(o tenancy.Org, raw []byte) {
+		items = append(items, paging.Encoded{DisplayName: o.Spec.DisplayName, UUID: o.UUID(), JSON: raw})
+	}
 	for _, e := range entries {
 		if e.WorkspaceUUID != "" || e.SoftDeletedAt != nil {
 			continue
 		}
 		if o, ok := h.Views.Org(e.OrgUUID); ok && !o.Deleted() {
-			items = append(items, h.viewOf(o, e.Role, e.OrgFirstAdmin))
+			raw, err := h.encoded(o, e.Role, e.OrgFirstAdmin)
+			if err != nil {
+				return err
+			}
+			add(o, raw)
 		}
 	}
 	for _, uuid := range h.accepted(caller) {
@@ -53,10 +66,14 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 			continue
 		}
 		if o, role := h.Scopes.Creator.ReadOrg(caller, uuid); role != "" && !o.Deleted() {
-			items = append(items, h.viewOf(o, role, caller.Name))
+			raw, err := httpapi.Encode(h.viewOf(o, role, caller.Name))
+			if err != nil {
+				return err
+			}
+			add(o, raw)
 		}
 	}
-	return paging.Write(w, r, items, func(v rest.Org) (string, string) { return v.DisplayName, v.UUID })
+	return paging.WriteEncoded(w, r, items)
 }
 
 // accepted returns the UUIDs of the Orgs that a person requested, whether they exist yet or not.

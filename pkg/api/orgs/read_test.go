@@ -27,15 +27,23 @@ const acme = `{
 
 func TestOrgs_sayWhatTheyStore(t *testing.T) {
 	t.Parallel()
+	used := int64(7)
 	f := newFixture(t, func(h *orgs.Handler) {
-		h.Stored = func(o tenancy.Org, to *rest.Org) {
-			if o.UUID() == apitest.Acme {
-				to.Bytes = &rest.Amount{Used: 7, Limit: 10}
-			}
+		h.Stored = func(o tenancy.Org) (rest.Amount, bool) {
+			return rest.Amount{Used: used, Limit: 10}, o.UUID() == apitest.Acme
 		}
 	})
-	answer := f.get(apitest.Admin, "/api/orgs/"+apitest.Acme)
-	require.Equal(t, map[string]any{"used": 7., "limit": 10.}, answer.Object(t, http.StatusOK)["bytes"])
+	// An item of a list is encoded once for what it shows, and no longer.
+	for range 2 {
+		for range 2 {
+			want := map[string]any{"used": float64(used), "limit": 10.}
+			require.Equal(t, want, f.get(apitest.Admin, "/api/orgs/"+apitest.Acme).Object(t, http.StatusOK)["bytes"])
+			items, _ := f.get(apitest.Admin, "/api/orgs").Object(t, http.StatusOK)["items"].([]any)
+			item, _ := items[0].(map[string]any)
+			require.Equal(t, want, item["bytes"])
+		}
+		used++
+	}
 }
 
 func TestOrg_hasExactlyItsFields(t *testing.T) {

@@ -96,6 +96,25 @@ func Write[T any](w http.ResponseWriter, r *http.Request, items []T, key func(T)
 	return httpapi.Write(w, http.StatusOK, page)
 }
 
+// Encoded is an item of a list, as httpapi.Encode returned it.
+type Encoded struct {
+	DisplayName, UUID string
+	JSON              []byte
+}
+
+// WriteEncoded is Write for items that are encoded already.
+func WriteEncoded(w http.ResponseWriter, r *http.Request, items []Encoded) error {
+	page, err := Page(r, items, func(i Encoded) (string, string) { return i.DisplayName, i.UUID })
+	if err != nil {
+		return err
+	}
+	encoded := make([][]byte, len(page.Items))
+	for i, item := range page.Items {
+		encoded[i] = item.JSON
+	}
+	return httpapi.WriteList(w, encoded, page.Continue)
+}
+
 // Token returns the continue token of a list whose last item is at a position of two parts. The
 // second has no NUL.
 func Token(r *http.Request, first, second string) string {

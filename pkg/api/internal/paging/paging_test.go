@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,6 +14,7 @@ import (
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
 	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
 )
 
 type item struct{ name, uuid string }
@@ -183,4 +185,43 @@ func FuzzPage(f *testing.F) {
 		}
 		require.LessOrEqual(t, len(list.Items), 500)
 	})
+}
+
+// A list of encoded items is what the list of the items is, to the byte, and says how long it is.
+func TestWriteEncoded_writesWhatWriteDoes(t *testing.T) {
+	t.Parallel()
+	named := func(names ...string) (items []map[string]string) {
+		for i, name := range names {
+			items = append(items, map[string]string{"displayName": name, "uuid": strconv.Itoa(i)})
+		}
+		return items
+	}
+	for name, test := range map[string]struct {
+		query string
+		items []map[string]string
+	}{
+		"nothing":      {"", nil},
+		"some":         {"", named("Über <b>&\u2028", "Acme")},
+		"a first page": {"?limit=1", named("Acme", "Beta")},
+		"a filter":     {"?q=BET", named("Acme", "Beta")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var encoded []paging.Encoded
+			for _, i := range test.items {
+				raw, err := httpapi.Encode(i)
+				require.NoError(t, err)
+				encoded = append(encoded, paging.Encoded{DisplayName: i["displayName"], UUID: i["uuid"], JSON: raw})
+			}
+			request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/orgs"+test.query, http.NoBody)
+			want, got := httptest.NewRecorder(), httptest.NewRecorder()
+			require.NoError(t, paging.Write(want, request, test.items, func(i map[string]string) (string, string) {
+				return i["displayName"], i["uuid"]
+			}))
+			require.NoError(t, paging.WriteEncoded(got, request, encoded))
+			require.Equal(t, want.Body.String(), got.Body.String())
+			require.Equal(t, want.Header(), got.Header())
+			require.Equal(t, strconv.Itoa(got.Body.Len()), got.Header().Get("Content-Length"))
+		})
+	}
 }
