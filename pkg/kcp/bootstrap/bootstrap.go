@@ -136,9 +136,6 @@ func (b *bootstrapper) run(ctx context.Context) error {
 	if err := b.apply(ctx, b.clusters.Providers, values, "exports.yaml"); err != nil {
 		return err
 	}
-	if err := b.apply(ctx, b.clusters.Root, values, "types.yaml"); err != nil {
-		return err
-	}
 	// The first write to each logical cluster after the start of kcp takes most of a second,
 	// so these run in parallel.
 	bindings, inner := errgroup.WithContext(ctx)
@@ -155,7 +152,12 @@ func (b *bootstrapper) run(ctx context.Context) error {
 			return b.bound(inner, cluster)
 		})
 	}
-	bindings.Go(func() error { return b.initializer(inner) })
+	bindings.Go(func() error {
+		if err := b.apply(inner, b.clusters.Root, values, "types.yaml"); err != nil {
+			return err
+		}
+		return b.initializer(inner)
+	})
 	if err := bindings.Wait(); err != nil {
 		return err
 	}
