@@ -40,6 +40,7 @@ type stream struct {
 	replay *replay
 	// outgrown is nil for an answer that counts as a heavy one already, and for one that does not count.
 	outgrown *outgrown
+	pace     *pace
 	// used counts what the answer uses.
 	used usage.Request
 	// expiry is nil before the timer of the credential is set, and where there is none.

@@ -53,7 +53,10 @@ func (l *load) outgrown(r *http.Request, s *stream, in tenancy.Workspace, info *
 // as large ones at once; where it has them, plain is true. The caller calls leave.
 func (l *load) compress(r *http.Request, org string, info *request.RequestInfo, a admission) (leave func(), plain bool) {
 	leave = func() {}
-	if a.heavy || l.compressed == nil || !reads(info) && !describes(info) || r.Header.Get("Accept-Encoding") == "" {
+	if a.heavy {
+		return leave, true
+	}
+	if l.compressed == nil || !reads(info) && !describes(info) || r.Header.Get("Accept-Encoding") == "" {
 		return leave, false
 	}
 	if out, ok := l.compressed.Try(org, "", 1); ok {
@@ -120,21 +123,26 @@ func (o *outgrown) end() {
 func (s *stream) read(from io.Reader, p []byte) (int, error) {
 	if s.replay == nil {
 		n, err := from.Read(p)
-		if _, late := s.outgrown.took(n); late != nil {
-			return 0, late
-		}
-		return n, err
+		return s.took(n, err)
 	}
 	n, err := s.replay.read(from, p)
 	if !s.replay.going() {
 		// Events follow, however many.
 		return n, err
 	}
+	return s.took(n, err)
+}
+
+// took counts what kcp has sent of what exists. The answer ends where there is no room for it.
+func (s *stream) took(n int, read error) (int, error) {
 	switch grew, late := s.outgrown.took(n); {
 	case late != nil:
 		return 0, late
-	case grew:
+	case grew && s.replay != nil:
 		s.replay.outgrew(s.outgrown.end)
 	}
-	return n, err
+	if err := s.pace.took(n); err != nil {
+		return 0, err
+	}
+	return n, read
 }

@@ -239,6 +239,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 	if counts {
 		s.outgrown = p.load.outgrown(r.WithContext(ctx), s, entry.Workspace, info, admitted)
 		defer s.outgrown.end()
+		s.pace = p.load.pace(ctx, admitted)
 		var leave func()
 		leave, e.plain = p.load.compress(r, entry.Workspace.OrgUUID, info, admitted)
 		defer leave()

@@ -184,3 +184,47 @@ func TestWatch_keepsTheRoomWhileKCPSendsWhatExists(t *testing.T) {
 		})
 	}
 }
+
+// A watch that waits for another room holds no place among those that begin, so that one that needs no such room begins at once.
+func TestWatch_takesItsPlaceToBeginLast(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLoaded(t, 1, proxy.LoadLimits{Requests: 10, Bytes: 64 * mebibyte})
+		l.send(10, http.MethodGet, "/clusters/aaaa/api/v1/namespaces/default/secrets/one", "alice")
+		l.send(20, http.MethodGet, watchPath, "alice")
+		require.Equal(t, 10, l.kcp.has("aaaa"), "those that list what exists wait for the room of requests")
+		l.send(1, http.MethodGet, watchPath+"&resourceVersion=7", "alice")
+		require.Equal(t, 11, l.kcp.has("aaaa"))
+		close(l.kcp.released)
+		l.running.Wait()
+		require.Equal(t, 31, l.answered(http.StatusOK))
+	})
+}
+
+// The attack: open as many watches of what is new as may begin at once and read none of them, so that no other one of the
+// Workspace begins.
+func TestWatch_whoDoesNotReadGivesThePlaceToBeginBack(t *testing.T) {
+	t.Parallel()
+	for version := 1; version <= 2; version++ {
+		server, transport := kcp(t, func(w http.ResponseWriter, r *http.Request) {
+			_ = http.NewResponseController(w).Flush()
+			for r.Context().Err() == nil {
+				if _, err := w.Write(make([]byte, mebibyte/4)); err != nil {
+					return
+				}
+			}
+		})
+		h := newHub(t, server.URL, transport, func(c *proxy.Config) {
+			c.Load = proxy.LoadLimits{
+				// What may come of a watch before it has begun is more than connections hold.
+				Bytes: 256 * mebibyte, Time: time.Second, Refused: func(string) {},
+				Stored: func(tenancy.Workspace) (int64, int64, bool) { return 1, 100, true },
+			}
+		})
+		url, client := serveHTTP(t, h, version)
+		for range 17 {
+			response := get(t, client, url+"/clusters/aaaa/api/v1/secrets?watch=1&resourceVersion=7")
+			require.Equal(t, http.StatusOK, response.StatusCode)
+		}
+	}
+}

@@ -6,34 +6,35 @@
 // tenants instead: see "bench walls --help". With the argument "backup" it measures what a neighbour notices of backups
 // of a store of 1 GiB, or of --size MiB.
 //
-// One run on 2 cores, against the baselines, with the targets:
+// One run on 2 cores, against the baselines, with the targets. Starts and idle memory are the medians of five runs:
 //
-//	GET 5 orgs, a workspace, memberships; 8 connections   0.41, 0.60, 0.61 of the requests/s (≥ 0.5),
-//	                                                      p99 2.2, 2.5, 2.2 × (≤ 2 ×)
+//	GET 5 orgs, a workspace, memberships; 8 connections   0.74, 0.61, 0.66 of the requests/s (≥ 0.5),
+//	                                                      p99 1.4, 2.2, 1.9 × (≤ 2 ×)
 //	the same with 100 000 people and 50 000 Workspaces
-//	instead of 10 people                                  0.97, 0.89, 0.94 (≥ 0.9)
-//	proxied GET, 1 and 8 connections                      0.83, 0.93 (≥ 0.7); p50 + 0.16, + 0.49 ms (≤ 0.5 ms)
-//	proxied GET of a bot, 8 connections                   0.83 (≥ 0.7)
-//	a watched event                                       p50 + 0.04 ms (≤ 1 ms)
-//	revocation: watch closed and next request refused     p50 86 ms, p99 135 ms; of a bot's token 10 ms (≤ 1 s)
+//	instead of 10 people                                  0.93, 0.94, 0.92 (≥ 0.9)
+//	proxied GET, 1 and 8 connections                      0.97, 0.83 (≥ 0.7); p50 + 0.20, + 0.84 ms (≤ 0.5 ms)
+//	proxied GET of a bot, 8 connections                   0.68 (≥ 0.7)
+//	a watched event                                       p50 + 0.06 ms (≤ 1 ms)
+//	revocation: watch closed and next request refused     p50 26 ms, p99 70 ms; of a bot's token 14 ms (≤ 1 s)
 //	create an Organization; a Workspace, until kubectl
-//	works; sign-up                                        1.52, 1.22, 1.47 × (≤ 1.4, 1.25 ×, stated)
+//	works; sign-up                                        1.27, 1.25, 1.62 × (≤ 1.4, 1.25 ×, stated)
 //	the same from spares: to the answer; to a
-//	ClusterRole; to a kubectl that works                  172, 94, 273 ms: 0.25, 0.15, 0.29 × (≤ 0.15, 0.2, 0.2 ×)
-//	login to first kubectl, without the provider          113 ms, of which kubectl alone takes 57 (≤ 300 ms)
+//	ClusterRole; to a kubectl that works                  57, 98, 136 ms: 0.08, 0.18, 0.10 × (≤ 0.15, 0.2, 0.2 ×)
+//	both, the Workspace in the new Organization           117 ms (≤ 150 ms)
+//	login to first kubectl, without the provider          123 ms, of which kubectl alone takes 60 (≤ 300 ms)
 //	20 kubectl at once that need a newer token            1 refresh (1)
-//	p99 of a person beside floods of 900/s                2.6 ms, alone 2.0 ms
-//	start, cold and warm                                  1.30, 1.20 × (≤ 1.15 ×): 14.9 s beside 11.5, 8.7 beside 7.3
-//	memory: idle; a person with 5 memberships             + 110 to 208 MiB; 3.3 KiB (≤ 80 MiB, ≤ 4 KiB)
+//	p99 of a person beside floods of 900/s                4.4 ms, alone 3.5 ms
+//	start, cold and warm                                  1.30 (1.13 to 1.60), 1.18 × (0.99 to 1.36) (≤ 1.15 ×)
+//	memory: idle; a person with 5 memberships             - 21 (- 50 to + 30) MiB; 3.4 KiB (≤ 80 MiB, ≤ 4 KiB)
 //
-// Runs on 2 cores with a load of 10 to 18 from other work, so that these are upper limits:
+// One run of "many", kcp and hub with 300 Workspaces in use each. Those of a hub have a policy and roles beside what the
+// others have:
 //
-//	the same revocation                                   p50 190, 280 ms, p99 1.2 s
-//	300 Workspaces in use: memory, idle                   kcp 3.5 GiB, after a start 1.8 GiB; hub 7.6 GiB
-//	the same: CPU, idle                                   kcp 4 %, hub 9 % of a core (≤ 1.15 ×)
-//	the hub's share of a warm start                       4.3, 4.7 s; since it applies nothing again 1.6, 2.9 s
+//	memory, idle; after a start                           1957, 3763 MiB; 834, 1550 MiB (≤ 1.15 ×)
+//	CPU, idle                                             3.8, 3.9 % of a core (≤ 1.15 ×)
+//	warm start                                            8.5, 14.6 s (≤ 1.15 ×)
 //
-// Of these 7.6 GiB a sixth is in use: the rest is what the garbage collector gives back late. A heap profile of a hub
+// Much of the memory is what the garbage collector gives back late. A heap profile of a hub
 // with an embedded kcp and 276 Workspaces in use has 1.3 GiB, by holder (some is counted twice):
 //
 //	objects that watches decode for kcp's caches          23 %
@@ -70,8 +71,8 @@
 //	10 sign-ups at once, with 2 spares instead of none    p50 18 s, 0.80; the last 0.81 (≤ 1)
 //	50 creates of a Workspace at once, likewise           p50 41 s, 0.96; the last 0.93 (≤ 1)
 //	a spare Organization with its Workspace, idle         30 MiB of the process, 0.07 % of a core
-//	p99 beside a backup of 0.6 GiB at 4 MiB/s             GET ORG 1.1, proxied GET 1.2, removal 0.8 (≤ 1.2)
-//	the same with 1.1 GiB at 8 MiB/s                      1.1, 1.3, 0.7
+//	p99 beside a backup of 1.1 GiB at 4 MiB/s             GET ORG 1.1, proxied GET 1.1, removal 0.7 (≤ 1.2)
+//	the same at 8 MiB/s                                   1.1, 1.3, 0.7
 //	the same without a bound of its rate, in 54 s         GET ORG 1.7, proxied GET 1.9, removal 1.4
 //
 // With the arguments "trips" and a source tree it builds a hub from that tree and prints what
