@@ -222,6 +222,10 @@ func TestWatch_whoDoesNotReadGivesThePlaceToBeginBack(t *testing.T) {
 			}
 		})
 		url, client := serveHTTP(t, h, version)
+		if transport, ok := client.Transport.(*http.Transport); ok {
+			// The connection of HTTP/2 holds less than a light answer, so that only the time ends the beginning.
+			transport.HTTP2 = &http.HTTP2Config{MaxReceiveBufferPerStream: 64 << 10}
+		}
 		for range 17 {
 			response := get(t, client, url+"/clusters/aaaa/api/v1/secrets?watch=1&resourceVersion=7")
 			require.Equal(t, http.StatusOK, response.StatusCode)

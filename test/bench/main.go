@@ -46,25 +46,27 @@
 //	kcp's controllers                                     4 %
 //
 // Runs of "walls" on 2 cores, with a hub with an embedded kcp: what the p99 of a neighbour's GET of its Organization,
-// GET in a Workspace and removal of a member was without and with a flood, in ms (≤ 2 ×). The neighbour and the floods
-// keep the cores 51 to 99 % busy themselves. Beside creates the cores are half idle, and the disk is shared:
+// GET in a Workspace and removal of a member was without and with a flood, in ms (≤ 2 ×). The neighbour keeps the cores
+// 68 to 82 % busy itself, and with a flood they are 72 to 99 % busy, which is partly the process that sends it:
 //
-//	objects, bytes: 64 creates at once                    3.8 → 4.8; 13 → 15; 296 → 299. 4.7 → 9.1; 14 → 46; 441 → 334
-//	definitions, roles: 64 creates at once                5.6 → 9.2; 19 → 29; 212 → 321. 4.3 → 5.4; 12 → 18; 300 → 210
-//	lists: 300 at once of 20 MB; patches of one object    3.9 → 10; 15 → 52; 212 → 281. 4.6 → 11; 13 → 50; 299 → 306
+//	objects, bytes: 64 creates at once                    5.3 → 6.9; 19 → 22; 154 → 225. 5.0 → 8.3; 21 → 44; 180 → 264
+//	definitions, bindings: 32 creates at once             9.3 → 6.9; 43 → 34; 171 → 304. 5.3 → 6.0; 23 → 50; 168 → 281
+//	lists, watches: 300 at once of 20 MB                  5.9 → 7.6; 17 → 23; 151 → 136. 5.6 → 5.8; 18 → 29; 158 → 159
+//	leaving: 64 refused DELETEs at once, 10 000/s         5.8 → 18; 21 → 31; 144 → 203
+//	patches of one object; toggles of a setting           5.6 → 11; 20 → 44; 156 → 230. 5.5 → 7.6; 18 → 31; 153 → 211
+//	roles: 64 creates at once                             7.1 → 4.4; 19 → 17; 143 → 176
+//	proxied writes that change nothing                    5.8 → 11; 21 → 52; 160 → 245
+//	logins of strangers from 40 networks, 1800/s          4.6 → 14; 17 → 43; 149 → 222
 //
-// The others are older: an Organization had as many requests at kcp as it sent. In that run the flood of objects was
-// 5.6 → 4.4; 15 → 43; 223 → 557, and that of roles 13 → 14; 49 → 67; 274 → 421:
+// With two hubs before one kcp, all on the same 2 cores:
 //
-//	bindings: 64 creates; watches: 300 at once of 20 MB   6.4 → 10; 42 → 81; 275 → 408. 6.5 → 14; 25 → 67; 209 → 346
-//	leaving: 64 refused DELETEs at once                   4.8 → 12; 14 → 33; 214 → 213
-//	toggles of a setting                                  6.2 → 9.1; 27 → 45; 237 → 356
-//	proxied writes that change nothing                    13 → 9.3; 48 → 48; 249 → 286
-//	logins of strangers from 40 networks                  9.5 → 20; 44 → 90; 356 → 545
-//
-// With two hubs before one kcp, all on the same 2 cores, each hub lets one of 20 MB in at a time, so kcp has no core left:
-//
-//	lists, watches: 300 at once of 20 MB                  3.1 → 5.6; 11 → 113; 206 → 917. 2.6 → 4.0; 11 → 92; 202 → 496
+//	objects, bytes                                        3.8 → 3.7; 19 → 32; 153 → 284. 3.8 → 5.2; 22 → 45; 165 → 247
+//	definitions, bindings                                 6.2 → 4.3; 28 → 30; 189 → 265. 4.0 → 5.2; 17 → 39; 173 → 372
+//	lists, watches                                        3.2 → 4.9; 15 → 33; 162 → 311. 3.2 → 4.4; 17 → 40; 166 → 929
+//	leaving                                               4.0 → 8.5; 22 → 30; 172 → 178
+//	patches, toggles                                      3.4 → 4.3; 21 → 56; 185 → 360. 3.5 → 4.0; 16 → 31; 177 → 236
+//	roles                                                 3.3 → 3.6; 17 → 18; 164 → 176
+//	proxied writes that change nothing; logins            3.7 → 5.7; 17 → 41; 149 → 279. 3.0 → 7.3; 19 → 31; 176 → 219
 //
 // One run of "bursts" and one of "backup", on 2 cores:
 //
