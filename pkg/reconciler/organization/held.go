@@ -30,32 +30,34 @@ func (s *members) held(ctx context.Context, cluster string) *held {
 // of returns the Membership of a User in the Organization, or in a Workspace of it if workspace is not empty, and nil for none.
 func (h *held) of(user, workspace string) (*v1alpha1.Membership, error) {
 	name := tenancy.MembershipName(user, workspace)
-	known := slices.Concat(h.listed, h.added)
 	if !h.whole {
-		m, ok, err := h.find(name)
-		if ok || err != nil {
+		if m, ok, err := h.find(name); ok || err != nil {
 			return m, err
 		}
-		known = h.added
 	}
+	known := h.known()
 	if i := slices.IndexFunc(known, func(m *v1alpha1.Membership) bool { return m.Name == name }); i >= 0 {
 		return known[i], nil
 	}
 	return nil, nil
 }
 
-// all returns every Membership.
-func (h *held) all() ([]*v1alpha1.Membership, error) {
-	if !h.whole {
-		listed, err := h.list()
-		if err != nil {
-			return nil, err
-		}
-		h.listed, h.whole = listed, true
-		h.added = slices.DeleteFunc(h.added, func(m *v1alpha1.Membership) bool { return named(listed, m.Name) })
+// readAll has known return every Membership.
+func (h *held) readAll() error {
+	if h.whole {
+		return nil
 	}
-	return slices.Concat(h.listed, h.added), nil
+	listed, err := h.list()
+	if err != nil {
+		return err
+	}
+	h.listed, h.whole = listed, true
+	h.added = slices.DeleteFunc(h.added, func(m *v1alpha1.Membership) bool { return named(listed, m.Name) })
+	return nil
 }
+
+// known returns the Memberships that were listed or made.
+func (h *held) known() []*v1alpha1.Membership { return slices.Concat(h.listed, h.added) }
 
 func named(all []*v1alpha1.Membership, name string) bool {
 	return slices.ContainsFunc(all, func(m *v1alpha1.Membership) bool { return m.Name == name })

@@ -101,34 +101,35 @@ func (s *members) carryOutAll(ctx context.Context, org *v1alpha1.Organization, c
 		if o, ok := tenancy.ChangeOf(now, c.User, c.Workspace); !ok || !tenancy.SameChange(o, c) || tenancy.VoidChange(c, s.clock.Now()) {
 			continue
 		}
-		err := s.carryOut(ctx, cluster, c, held)
-		if err == nil {
-			err = s.void(org, c, held)
-		}
-		if err != nil {
+		if err := s.carryOut(ctx, cluster, c, held, leaves(org, c)); err != nil {
 			org.Spec.MembershipChanges, failed = append(org.Spec.MembershipChanges, c), err
+			continue
 		}
+		s.void(org, c, held)
 	}
 	return failed
+}
+
+// reduces reports whether a person may have lost what entitled them to their grants by a change.
+func reduces(c v1alpha1.MembershipChange) bool {
+	return c.UID != "" && !tenancy.HighestRole(tenancy.ChangedMembership(nil, c)).AtLeast(v1alpha1.RoleAdmin)
+}
+
+// leaves reports whether grants of the person of a removal or demotion could not be carried out yet.
+func leaves(org *v1alpha1.Organization, c v1alpha1.MembershipChange) bool {
+	return reduces(c) && (slices.ContainsFunc(org.Spec.BotChanges, func(o v1alpha1.BotChange) bool { return o.By == c.User }) ||
+		slices.ContainsFunc(org.Spec.MembershipChanges, func(o v1alpha1.MembershipChange) bool { return o.By == c.User }))
 }
 
 // void drops what the person of a removal or demotion granted to others before, what could not be
 // carried out yet, and what no other Membership of theirs entitles them to. held are the Memberships
 // after the change.
-func (s *members) void(org *v1alpha1.Organization, c v1alpha1.MembershipChange, held *held) error {
-	if c.UID == "" || tenancy.HighestRole(tenancy.ChangedMembership(nil, c)).AtLeast(v1alpha1.RoleAdmin) {
-		return nil
-	}
-	var others []*v1alpha1.Membership
-	if slices.ContainsFunc(org.Spec.BotChanges, func(o v1alpha1.BotChange) bool { return o.By == c.User }) ||
-		slices.ContainsFunc(org.Spec.MembershipChanges, func(o v1alpha1.MembershipChange) bool { return o.By == c.User }) {
-		var err error
-		if others, err = held.all(); err != nil {
-			return err
-		}
+func (s *members) void(org *v1alpha1.Organization, c v1alpha1.MembershipChange, held *held) {
+	if !reduces(c) {
+		return
 	}
 	lost := func(by, workspace string) bool {
-		return by == c.User && !slices.ContainsFunc(others, func(m *v1alpha1.Membership) bool {
+		return by == c.User && !slices.ContainsFunc(held.known(), func(m *v1alpha1.Membership) bool {
 			at := tenancy.WorkspaceUUID(m)
 			if at == c.Workspace || at != "" && at != workspace || c.Cascade || m.Spec.UserRef.Name != by || !m.DeletionTimestamp.IsZero() {
 				return false
@@ -145,11 +146,16 @@ func (s *members) void(org *v1alpha1.Organization, c v1alpha1.MembershipChange, 
 		}
 		return !tenancy.Removes(o) && lost(o.By, o.Workspace)
 	})
-	return nil
 }
 
-// carryOut notes in held what it changes.
-func (s *members) carryOut(ctx context.Context, cluster string, c v1alpha1.MembershipChange, held *held) error {
+// carryOut notes in held what it changes. all says that every Membership is to be known after it: what void needs is read
+// before anything is removed, because the next pass begins with the grants that are left.
+func (s *members) carryOut(ctx context.Context, cluster string, c v1alpha1.MembershipChange, held *held, all bool) error {
+	if all || c.Cascade {
+		if err := held.readAll(); err != nil {
+			return err
+		}
+	}
 	m, err := held.of(c.User, c.Workspace)
 	switch {
 	case err != nil:
@@ -169,11 +175,7 @@ func (s *members) carryOut(ctx context.Context, cluster string, c v1alpha1.Membe
 	}
 	var gone []*v1alpha1.Membership
 	if c.Cascade {
-		all, err := held.all()
-		if err != nil {
-			return err
-		}
-		for _, along := range all {
+		for _, along := range held.known() {
 			if along.Spec.Scope == v1alpha1.ScopeWorkspace && along.Spec.UserRef.Name == c.User {
 				gone = append(gone, along)
 			}
