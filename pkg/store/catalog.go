@@ -14,19 +14,28 @@ import (
 
 const catalogEntry = "catalog entry"
 
+// creations is the number of times that a CatalogEntry is created while others of its name come and go.
+const creations = 5
+
 // CreateCatalogEntry creates a CatalogEntry in the logical cluster of an Organization or of the
-// providers. If one of that name exists, it returns that one and made is false.
+// providers. If one of that name exists, it returns that one and made is false. One that was made at the
+// same time, and was taken back for a third, is none.
 func (s *Store) CreateCatalogEntry(ctx context.Context, cluster string, e *v1alpha1.CatalogEntry) (held *v1alpha1.CatalogEntry, made bool, err error) {
 	client := s.clients.CatalogEntries(cluster)
 	tries := 0
 	err = retry(ctx, func(ctx context.Context) error {
 		tries++
-		held, err = client.Create(ctx, e, metav1.CreateOptions{FieldManager: kcp.FieldManager})
-		if made = err == nil; !apierrors.IsAlreadyExists(err) {
-			return err
+		var exists error
+		for range creations {
+			held, exists = client.Create(ctx, e, metav1.CreateOptions{FieldManager: kcp.FieldManager})
+			if made = exists == nil; !apierrors.IsAlreadyExists(exists) {
+				return exists
+			}
+			if held, err = client.Get(ctx, e.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+				return err
+			}
 		}
-		held, err = client.Get(ctx, e.Name, metav1.GetOptions{})
-		return err
+		return exists
 	})
 	// If the answer of the first attempt was lost, the object is the one that was sent.
 	if err == nil && !made && tries > 1 {

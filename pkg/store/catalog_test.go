@@ -38,6 +38,35 @@ func TestCreateCatalogEntry_returnsTheExistingOne(t *testing.T) {
 	require.Equal(t, "alice", held.Annotations[v1alpha1.CreatedByAnnotation], "as it was")
 }
 
+// Of two who publish a slug at once while a third has it elsewhere, one finds the entry of the other, which is taken back.
+func TestCreateCatalogEntry_passesOneThatIsTakenBack(t *testing.T) {
+	t.Parallel()
+	for gone, made := range map[int]bool{1: true, 4: true, 5: false} {
+		s := newServer(t)
+		other := widgetsEntry(acmeUUID, "bob")
+		left, creates := gone, 0
+		s.before = func(method string) {
+			switch {
+			case method == http.MethodPost && left > 0:
+				creates++
+				s.Put("org1", other.DeepCopy())
+			case method == http.MethodGet && left > 0:
+				left--
+				s.Remove("org1", other.DeepCopy())
+			}
+		}
+		e, own, err := s.store().CreateCatalogEntry(t.Context(), "org1", widgetsEntry(acmeUUID, "alice"))
+		require.Equal(t, made, own)
+		require.Equal(t, gone, creates)
+		if !made {
+			require.True(t, errs.Is(err, errs.AlreadyExists), "%v", err)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, "alice", e.Annotations[v1alpha1.CreatedByAnnotation])
+	}
+}
+
 func TestCreateCatalogEntry_knowsItsOwnAfterALostAnswer(t *testing.T) {
 	t.Parallel()
 	for by, own := range map[string]bool{"alice": true, "bob": false} {
