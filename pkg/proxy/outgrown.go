@@ -49,8 +49,9 @@ func (l *load) outgrown(r *http.Request, s *stream, in tenancy.Workspace, info *
 	}
 }
 
-// compress decides whether kcp may compress an answer. A compressed one hides how large it is, so an Organization has as many
-// as large ones at once; where it has them, plain is true. The caller calls leave.
+// compress decides whether kcp may compress an answer. A compressed one hides how large it is: 20 MB can be a hundred KiB, which
+// no pace holds up. So plain is true for those that count as large, and of the others an Organization has as many as large ones
+// at once; where it has them, plain is true. The caller calls leave.
 func (l *load) compress(r *http.Request, org string, info *request.RequestInfo, a admission) (leave func(), plain bool) {
 	leave = func() {}
 	if a.heavy {

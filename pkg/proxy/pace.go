@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// paceRate is the number of bytes of a large answer that the hub takes from kcp in a second. kcp encodes 200 MiB in
-	// that time: a core of it is busy for a sixth of the time, and not for as long as the list takes.
+	// paceRate is the number of bytes of a large answer that the hub takes from kcp in a second. kcp sent 200 MB of lists in
+	// that time before: a core of it is busy for a sixth of the time, and not for as long as the list takes.
 	paceRate = 32 << 20
 	// paceBurst is what comes at once.
 	paceBurst = 256 << 10

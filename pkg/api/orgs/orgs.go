@@ -25,7 +25,8 @@ type Handler struct {
 	BoundForAll func(org string) bool
 	// Stored returns what the Organization stores, if that is known; nil for never.
 	Stored func(o tenancy.Org) (rest.Amount, bool)
-	items  *recent.Cache[look, []byte]
+	// items are those of lists, encoded.
+	items *recent.Cache[look, []byte]
 }
 
 // maxItems is the number of encoded items of lists that are kept, of 1 to 3 KiB each.

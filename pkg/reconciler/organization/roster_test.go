@@ -46,8 +46,9 @@ func (r *roster) request(in kcpfake.Request, after bool) error {
 	var body struct{ Metadata metav1.ObjectMeta }
 	_ = json.Unmarshal(in.Body, &body)
 	what := map[string]string{
-		"get organizations": "read", "get memberships": "get " + in.Name, "list memberships": "list " + in.Cluster, "create memberships": "create " + body.Metadata.Name,
-		"patch memberships": "set " + in.Name, "delete memberships": "remove " + in.Name, "create bots": "bot " + body.Metadata.Name,
+		"get organizations": "read", "get memberships": "get " + in.Name, "list memberships": "list " + in.Cluster,
+		"create memberships": "create " + body.Metadata.Name,
+		"patch memberships":  "set " + in.Name, "delete memberships": "remove " + in.Name, "create bots": "bot " + body.Metadata.Name,
 	}[in.Verb+" "+in.Resource]
 	if after != r.Late {
 		return nil

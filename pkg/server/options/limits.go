@@ -178,7 +178,8 @@ func (o *LimitOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.MaxBytesInFlight, "max-bytes-in-flight", o.MaxBytesInFlight, "Maximum size of the answers of all lists in "+
 		"workspaces that kcp serves at the same time, such as 512Mi, and of what watches begin with. A list counts for all that "+
 		"its workspace stores, or for its limit, and each byte of a definition, or of a body in YAML, for 64; those below 3 MiB do "+
-		"not count, and one that gets larger than the hub knew waits in the middle. What is beyond 3 MiB comes at 32 MiB/s. One organization and one person have at most a "+
+		"not count, and one that gets larger than the hub knew waits in the middle. What is beyond 3 MiB comes at 32 MiB/s. "+
+		"One organization and one person have at most a "+
 		"quarter each, one such list at a time for every two of --kcp-cores, and all organizations of one creator "+
 		"three quarters. What has no room waits for up to 10 seconds. 0 disables the limits.")
 	fs.IntVar(&o.KCPCores, "kcp-cores", o.KCPCores, "Number of cores of kcp, divided by the number of replicas, for "+
